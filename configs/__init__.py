@@ -1,0 +1,1 @@
+"""What is described rather than computed: models, devices, scenarios, and the error a user can cause. Lowest layer."""

@@ -1,0 +1,134 @@
+"""Is what raising understands raised by its structure, and everything else refused by name?"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from compiler.frontend import capture, import_model
+from compiler.graph import OpKind
+from compiler.raising import raise_program
+from configs.errors import UserError
+from configs.model_config import load_model_config
+from tests.tiny_models import CONTEXT, tiny_config
+
+
+class Step(nn.Module):
+    """A step that embeds, applies `body` to [B, 1, width] and samples, to try one expression at a time."""
+
+    def __init__(self, body: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 8)
+        self.weight = nn.Parameter(torch.ones(8))
+        self.body = body
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.body(self, self.table(ids).unsqueeze(1))
+        return nn.functional.linear(x.squeeze(1), self.table.weight).argmax(-1)
+
+
+def raised_kinds(body: Callable[[nn.Module, Tensor], Tensor]) -> list[OpKind]:
+    program = torch.export.export(Step(body), (torch.zeros(3, dtype=torch.int64),), strict=False)
+    return [op.kind for op in raise_program(program, "step").ops[1:-2]]
+
+
+def test_a_norm_that_is_spelled_out_is_one_operator() -> None:
+    def body(step: nn.Module, x: Tensor) -> Tensor:
+        x = x.to(torch.float32)
+        return step.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+    assert raised_kinds(body) == [OpKind.NORM]
+
+
+def test_a_gate_multiplied_from_the_left_is_recognised() -> None:
+    assert raised_kinds(lambda step, x: x * nn.functional.silu(x)) == [OpKind.GATED_ACTIVATION]
+
+
+def test_transposing_axes_of_length_one_is_no_operator() -> None:
+    assert raised_kinds(lambda step, x: x.transpose(1, 2).reshape(3, 1, 8) + x) == [OpKind.ADD]
+
+
+@pytest.mark.parametrize(
+    ("body", "node"),
+    [
+        (lambda step, x: x.sin(), "sin"),
+        (lambda step, x: x + 1.0, "add"),
+        (lambda step, x: x + step.weight, "add"),
+        (lambda step, x: x.view(3, 2, 4).transpose(1, 2).reshape(3, 1, 8), "transpose"),
+        (lambda step, x: torch.add(x, x, alpha=2.0), "add"),
+        (lambda step, x: nn.functional.rms_norm(x, (8,), step.weight), "rms_norm"),
+        (lambda step, x: (x + x.transpose(0, 1)).sum(1, keepdim=True), "add"),
+        (lambda step, x: x.to(torch.int64).to(torch.float32), "to"),
+        (lambda step, x: x.mul_(2.0), "mul_"),
+    ],
+)
+def test_what_is_not_understood_is_refused_with_its_node_and_source_line(
+    body: Callable[[nn.Module, Tensor], Tensor], node: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        raised_kinds(body)
+    assert caught.value.where.startswith(f"node {node}")
+    assert "test_raising.py" in caught.value.where
+
+
+def test_a_cache_write_that_no_attention_reads_is_refused() -> None:
+    class Writes(Step):
+        def forward(self, ids: Tensor, position: Tensor, cache: Tensor) -> Tensor:
+            cache.index_copy_(2, position, self.table(ids).view(-1, 1, 1, 8))
+            return super().forward(ids)
+
+    arguments = (torch.zeros(3, dtype=torch.int64), torch.zeros(1, dtype=torch.int64), torch.zeros(3, 1, 4, 8))
+    with pytest.raises(UserError, match="index_copy_"):
+        raise_program(torch.export.export(Writes(lambda step, x: x), arguments, strict=False), "step")
+
+
+def test_a_choice_within_parts_of_the_vocabulary_is_refused() -> None:
+    class Splits(Step):
+        def forward(self, ids: Tensor) -> Tensor:
+            return self.table(ids).view(6, 4).argmax(-1)
+
+    program = torch.export.export(Splits(lambda step, x: x), (torch.zeros(3, dtype=torch.int64),), strict=False)
+    with pytest.raises(UserError, match="argmax"):
+        raise_program(program, "step")
+
+
+def test_the_window_is_read_from_the_mask() -> None:
+    graph = import_model(tiny_config("mistral"), 1, CONTEXT)
+    assert {op.integer("window") for op in graph.ops if op.kind is OpKind.ATTENTION} == {6}
+
+
+def test_the_frequency_scaling_is_read_from_the_program() -> None:
+    graph = import_model(replace(load_model_config("llama"), layers=1), 1, CONTEXT)
+    rotary = next(op for op in graph.ops if op.kind is OpKind.ROTARY)
+    assert rotary.attributes[2:] == (
+        ("theta", 500000.0),
+        ("scaling", "llama3"),
+        ("factor", 8.0),
+        ("low_frequency_factor", 1.0),
+        ("high_frequency_factor", 4.0),
+        ("original_context", 8192),
+    )
+
+
+def test_tied_embeddings_are_one_weight_read_by_two_operators() -> None:
+    graph = import_model(tiny_config("llama-tied"), 1, CONTEXT)
+    readers = [op.kind for op in graph.ops if "lm_head.weight" in op.inputs]
+    assert readers == [OpKind.EMBEDDING, OpKind.LINEAR]
+    assert "model.embed_tokens.weight" not in graph.types()
+
+
+def test_capture_allocates_no_weights() -> None:
+    program = capture(tiny_config("llama"), 1, CONTEXT)
+    assert {parameter.device.type for parameter in program.parameters()} == {"meta"}
+
+
+@pytest.mark.parametrize(
+    ("batch", "context", "dtype", "where"),
+    [(0, 4, "bf16", "batch"), (1, 0, "bf16", "context"), (1, 65, "bf16", "context"), (1, 4, "int3", "dtype")],
+)
+def test_a_scenario_that_cannot_be_is_refused(batch: int, context: int, dtype: str, where: str) -> None:
+    with pytest.raises(UserError) as caught:
+        import_model(tiny_config("llama"), batch, context, dtype)
+    assert caught.value.where == where
