@@ -1,0 +1,92 @@
+"""Progress of a search on stderr: a live line on a terminal, one plain line per batch elsewhere, or nothing.
+
+The time left is an estimate for the eye; no decision depends on it.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from autotune.problem import Evaluation
+from autotune.result import BatchReport, Observer, Silent
+
+
+def describe(report: BatchReport) -> str:
+    """Return the state after a batch in one line, with units."""
+    latency_ns, energy_pj, area_mm2 = report.best
+    share = report.hypervolume / report.bound_hypervolume if report.bound_hypervolume else 0.0
+    parts = [
+        f"best {latency_ns / 1e6:.4g} ms, {energy_pj / 1e9:.4g} mJ, {area_mm2:.4g} mm2",
+        f"hypervolume {100 * share:.1f} % of the bound",
+    ]
+    for name, accuracy in report.accuracy[:1]:
+        parts.append(f"model on new {name}: ranks {100 * accuracy.pairwise:.0f} %, error {100 * accuracy.mape:.1f} %")
+    return "; ".join(parts)
+
+
+class PlainProgress:
+    """Writes one line per batch."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Start the clock for the time left."""
+        self._stream = stream
+        self._start = time.monotonic()
+
+    def phase(self, text: str) -> None:
+        """Show nothing: a phase is over before its line would be read."""
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Show nothing: the batch gets a line."""
+
+    def batch_finished(self, report: BatchReport) -> None:
+        """Write how far the search is."""
+        elapsed_s = time.monotonic() - self._start
+        left_s = elapsed_s / report.evaluated * (report.budget - report.evaluated)
+        line = f"{report.evaluated}/{report.budget} designs; {describe(report)}; about {left_s:.0f} s left"
+        print(line, file=self._stream, flush=True)
+
+
+class LiveProgress:
+    """Keeps one bar and one line of figures up to date on a terminal."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        """Take the bar that is shown."""
+        self._bar = bar
+        self._task = task
+
+    def phase(self, text: str) -> None:
+        """Show what is being done."""
+        self._bar.update(self._task, phase=text)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Count one more design."""
+        self._bar.update(self._task, advance=1, phase="simulating")
+
+    def batch_finished(self, report: BatchReport) -> None:
+        """Show the figures of the batch."""
+        self._bar.update(self._task, completed=report.evaluated, figures=describe(report))
+
+
+@contextmanager
+def show_progress(budget: int, stream: TextIO, quiet: bool) -> Iterator[Observer]:
+    """Yield the observer that suits the stream: silent, plain lines, or live."""
+    if quiet:
+        yield Silent()
+        return
+    if not stream.isatty():
+        yield PlainProgress(stream)
+        return
+    columns = (
+        TextColumn("{task.fields[phase]:<22}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("designs,"),
+        TimeRemainingColumn(),
+        TextColumn("left\n{task.fields[figures]}"),
+    )
+    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
+        yield LiveProgress(bar, bar.add_task("search", total=budget, phase="starting", figures=""))

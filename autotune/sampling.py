@@ -1,0 +1,62 @@
+"""Random legal designs, spread evenly over the hardware.
+
+With many tasks hardly any uniform draw is legal in all of them at once. Schedules that were legal elsewhere are therefore
+donated, and each group is then redrawn alone, keeping what stays legal: hardware with few legal schedules (small buffers,
+the small-area corner of the front) gets as many designs as any other.
+"""
+
+import numpy as np
+
+from autotune.layout import Layout, distinct
+from autotune.problem import Codes, Problem
+
+TRIES = 6
+
+
+def uniform(layout: Layout, rng: np.random.Generator, count: int) -> Codes:
+    """Return designs with every knob drawn uniformly, legal or not: int[count, k]."""
+    return rng.integers(0, layout.sizes, size=(count, len(layout.sizes)))
+
+
+def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count: int, donors: Codes) -> Codes:
+    """Return up to `count` distinct legal canonical designs spread over the hardware; `donors` are known legal ones."""
+    wanted = _spread_hardware(layout, rng, count)
+    found = [donors[:0]]
+    for attempt in range(TRIES):
+        if len(wanted) == 0:
+            break
+        codes = uniform(layout, rng, len(wanted))
+        if attempt and len(donors):
+            _donate(layout, rng, codes, donors, attempt / TRIES)
+        codes[:, layout.hardware] = wanted
+        codes = problem.canonical(codes)
+        legal = problem.legal(codes)
+        fresh = codes[legal] if attempt == 0 else redraw(problem, layout, rng, codes[legal])
+        found.append(fresh)
+        donors = np.concatenate([donors, fresh])
+        wanted = wanted[~legal]
+    return distinct(np.concatenate(found))
+
+
+def redraw(problem: Problem, layout: Layout, rng: np.random.Generator, codes: Codes) -> Codes:
+    """Redraw each task's schedule alone in every legal design, keeping the old one where the new one is illegal."""
+    for columns in layout.schedules:
+        proposed = codes.copy()
+        proposed[:, columns] = rng.integers(0, layout.sizes[columns], size=(len(codes), len(columns)))
+        proposed = problem.canonical(proposed)
+        codes = np.where(problem.legal(proposed)[:, None], proposed, codes)
+    return codes
+
+
+def _spread_hardware(layout: Layout, rng: np.random.Generator, count: int) -> Codes:
+    """Draw hardware so that each knob shows each of its values equally often, up to one."""
+    columns = [rng.permutation(np.arange(count) % size) for size in layout.sizes[layout.hardware].tolist()]
+    return np.stack(columns, axis=1) if columns else np.zeros((count, 0), dtype=np.int64)
+
+
+def _donate(layout: Layout, rng: np.random.Generator, codes: Codes, donors: Codes, share: float) -> None:
+    """Overwrite about `share` of the schedules, task by task, with those of random donors."""
+    for columns in layout.schedules:
+        rows = np.flatnonzero(rng.random(len(codes)) < share)
+        chosen = donors[rng.integers(0, len(donors), size=len(rows))]
+        codes[rows[:, None], columns] = chosen[:, columns]

@@ -1,0 +1,76 @@
+"""The Optuna study of a run, for dashboards and importances: a view of the record that can be made again at any time."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+from autotune.problem import OBJECTIVES, Evaluation, Knob
+
+JOURNAL = "study.journal"
+STUDY_NAME = "explore"
+
+
+def distributions_of(knobs: Sequence[Knob]) -> dict[str, BaseDistribution]:
+    """Return each knob as a choice among its values."""
+    return {knob.name: CategoricalDistribution(knob.values) for knob in knobs}
+
+
+class StudyView:
+    """The study in `study.journal` of a run folder; its trials are the evaluations in the order of the record."""
+
+    def __init__(self, folder: Path, knobs: Sequence[Knob]) -> None:
+        """Remember where; nothing is read or written before `sync`."""
+        self._path = folder / JOURNAL
+        self._knobs = tuple(knobs)
+        self._study: optuna.Study | None = None
+        self._written = 0
+
+    def sync(self, evaluations: Sequence[Evaluation]) -> None:
+        """Add the evaluations that the study lacks, in one go; it is rebuilt when it is torn or not this record's."""
+        if self._study is None:
+            self._open(evaluations)
+        assert self._study is not None
+        missing = evaluations[self._written :]
+        self._study.add_trials([self._trial(evaluation) for evaluation in missing])
+        self._written = len(evaluations)
+
+    def _open(self, evaluations: Sequence[Evaluation]) -> None:
+        # Whoever syncs holds the lock of the folder: a lock of the journal is one that a killed process left.
+        self._path.with_name(f"{JOURNAL}.lock").unlink(missing_ok=True)
+        if self._path.exists() and not self._path.read_bytes().endswith(b"\n"):
+            self._path.unlink()
+        self._load()
+        assert self._study is not None
+        trials = self._study.get_trials(deepcopy=False)
+        if [trial.user_attrs.get("codes") for trial in trials] != [list(e.codes) for e in evaluations[: len(trials)]]:
+            self._path.unlink()
+            self._load()
+        self._written = len(self._study.get_trials(deepcopy=False))
+
+    def _load(self) -> None:
+        backend = JournalFileBackend(str(self._path), lock_obj=JournalFileOpenLock(str(self._path)))
+        verbosity = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            self._study = optuna.create_study(
+                storage=JournalStorage(backend),
+                study_name=STUDY_NAME,
+                directions=["minimize"] * len(OBJECTIVES),
+                load_if_exists=True,
+            )
+        finally:
+            optuna.logging.set_verbosity(verbosity)
+        self._study.set_metric_names(list(OBJECTIVES))
+
+    def _trial(self, evaluation: Evaluation) -> optuna.trial.FrozenTrial:
+        pairs = zip(self._knobs, evaluation.codes, strict=True)
+        return optuna.trial.create_trial(
+            params={knob.name: knob.values[code] for knob, code in pairs},
+            distributions=distributions_of(self._knobs),
+            values=list(evaluation.objectives),
+            user_attrs={"codes": list(evaluation.codes), **dict(evaluation.details)},
+        )

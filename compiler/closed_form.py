@@ -1,0 +1,222 @@
+"""A task under many schedules on many devices at once: legality, rows, commands, lower bound, without any Program.
+
+The schedule records and the device table hold arrays, one entry per candidate. What these forms say of commands and
+rows is exact (tested against lowered programs); the time is a lower bound of what the simulator finds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.attention import AttentionShape, attention_geometry, context_sum_ns, host_attention_ns, softmax_ns
+from compiler.chain import ChainParts, chain_cycles, kernel_chain
+from compiler.device_table import DeviceTable
+from compiler.geometry import Geometry, KernelCounts, ceil_div, kernel_counts
+from compiler.host_cost import host_work_ns
+from compiler.linear import LinearShape, host_linear_ns, kernel_outputs, linear_geometry, reduction_ns
+from compiler.schedule import AttentionSchedule, LinearSchedule, Place
+from configs.device import Host, Link
+from simulator.isa import CODE_OF, KINDS, Kind
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCosts:
+    """Host, link and clock in one place: what turns bytes and operations into device cycles."""
+
+    host: Host
+    link: Link
+    clock_ps: int
+    devices: int
+
+    def cycles(self, nanoseconds: Any) -> Any:
+        """Convert ns to whole cycles, rounded up."""
+        return np.ceil(np.asarray(nanoseconds) * 1000 / self.clock_ps)
+
+    def transfer(self, moved_bytes: Any) -> Any:
+        """Return the cycles that bytes occupy one direction of a link, not rounded: a bound for any chunks."""
+        return moved_bytes / self.link.bandwidth_gb_per_s * 1000 / self.clock_ps
+
+    @property
+    def latency(self) -> Any:
+        """Cycles a transfer takes on top of its bytes."""
+        return self.cycles(self.link.latency_ns)
+
+    def launched(self, nanoseconds: Any) -> Any:
+        """Return the cycles of host work that starts on arrived data."""
+        return self.cycles(nanoseconds + self.host.launch_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskForm:
+    """One task under n candidates: float or int arrays of length n.
+
+    `rows` per bank, `commands` float[n, kinds] over all channels of the system, `bound` cycles of one occurrence, and
+    where they come from: `parts` by cause, for the cost model.
+    """
+
+    rows: Any
+    commands: Floats
+    bound: Floats
+    parts: Mapping[str, Floats]
+
+
+def linear_form(shape: LinearShape, schedule: LinearSchedule, table: DeviceTable, costs: SystemCosts) -> TaskForm:
+    """Return the closed form of a linear operator; `merged` is an array of bools."""
+    merged = _linear_passes(shape, schedule, table, costs, kernel_outputs(shape, True))
+    if len(shape.parts) > 1:
+        merged = _choose(schedule.merged, merged, _linear_passes(shape, schedule, table, costs, shape.parts))
+    return _on_host_where(schedule.place, merged, costs.launched(host_linear_ns(shape, costs.host)))
+
+
+def _linear_passes(
+    shape: LinearShape, schedule: LinearSchedule, table: DeviceTable, costs: SystemCosts, passes: tuple[int, ...]
+) -> TaskForm:
+    forms = [_linear_pass(shape, outputs, schedule, table, costs) for outputs in passes]
+    split = schedule.reduction_split
+    sums = np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), 0.0)
+    total = forms[0]
+    for form in forms[1:]:
+        total = _add(total, form)
+    return _add(total, TaskForm(0, np.zeros_like(total.commands), sums, {"host": sums}))
+
+
+def _linear_pass(
+    shape: LinearShape, outputs: int, schedule: LinearSchedule, table: DeviceTable, costs: SystemCosts
+) -> TaskForm:
+    sizes = linear_geometry(shape, outputs, schedule, table.pool)
+    chain = kernel_chain(sizes, table.timing, schedule.preactivate)
+    copies = ceil_div(schedule.reduction_split, costs.devices)
+    down = shape.vectors * sizes.total_columns * table.pool.lanes * shape.value_bytes * copies
+    entries = shape.vectors * sizes.slots * table.pool.banks
+    up = entries * shape.value_bytes * (table.pool.channels // costs.devices)
+    bound, parts = _pass_bound(chain, schedule.preactivate, down, up, table, costs)
+    commands = _kernel_commands(kernel_counts(sizes), table.pool.channels)
+    return TaskForm(sizes.rows, commands, bound, parts)
+
+
+def _pass_bound(
+    chain: ChainParts, preactivate: Any, down: Any, up: Any, table: DeviceTable, costs: SystemCosts
+) -> tuple[Floats, dict[str, Floats]]:
+    """Join channel and link: both directions' latency, and whichever of channel and transfers takes longer."""
+    channel = chain_cycles(chain, table.timing, preactivate)
+    transfers = np.maximum(costs.transfer(down), costs.transfer(up))
+    bound = 2 * costs.latency + np.maximum(channel, transfers)
+    return bound, {
+        "channel": channel,
+        "multiply": chain.multiply,
+        "rows": chain.rows,
+        "boundaries": chain.boundaries,
+        "registers": chain.registers,
+        "activation_limit": chain.activation_limit,
+        "down": costs.transfer(down),
+        "up": costs.transfer(up),
+        "host": np.zeros(len(bound)),
+    }
+
+
+def attention_form(
+    shape: AttentionShape, schedule: AttentionSchedule, table: DeviceTable, costs: SystemCosts
+) -> TaskForm:
+    """Return the closed form of an attention operator with its appends."""
+    sizes = attention_geometry(shape, schedule, table.pool)
+    units, active = sizes.units_per_channel, sizes.active_channels
+    value, devices = shape.value_bytes, costs.devices
+    lanes, banks = table.pool.lanes * value, table.pool.banks * value
+    score, context = sizes.score, sizes.context
+    score_down = score.vectors * score.total_columns * lanes * units * active / schedule.token_split / devices
+    score_up = score.vectors * score.slots * banks * units * active / devices
+    context_down = context.vectors * context.total_columns * lanes * units * active / devices
+    context_up = context.vectors * context.slots * banks * units * active / devices
+    form = _units_form(score, units, active, score_down, score_up, schedule, table, costs)
+    form = _add(form, _units_form(context, units, active, context_down, context_up, schedule, table, costs))
+    host = costs.launched(softmax_ns(shape, costs.host)) + np.where(
+        schedule.token_split > 1, costs.launched(context_sum_ns(shape, schedule.token_split, costs.host)), 0.0
+    )
+    form = _add(form, TaskForm(sizes.rows, _append_commands(shape, sizes.context, score), host, {"host": host}))
+    return _on_host_where(schedule.place, form, costs.launched(host_attention_ns(shape, costs.host)))
+
+
+def _units_form(
+    kernel: Geometry,
+    units: Any,
+    active: Any,
+    down: Any,
+    up: Any,
+    schedule: AttentionSchedule,
+    table: DeviceTable,
+    costs: SystemCosts,
+) -> TaskForm:
+    chain = kernel_chain(kernel, table.timing, schedule.preactivate)
+    scaled = ChainParts(*(units * getattr(chain, name) for name in ChainParts.__slots__))
+    bound, parts = _pass_bound(scaled, schedule.preactivate, down, up, table, costs)
+    return TaskForm(0, _kernel_commands(kernel_counts(kernel), units * active), bound, parts)
+
+
+def _append_commands(shape: AttentionShape, context: Geometry, score: Geometry) -> Floats:
+    """K: one row of one bank per unit; V: every slot of every bank per unit; on the channel that holds the token."""
+    one = np.ones(np.broadcast(context.slots, score.total_columns).shape)
+    commands = np.zeros((*one.shape, len(KINDS)))
+    for kind, count in (
+        (Kind.ACT, one),
+        (Kind.PRE, one),
+        (Kind.WR, score.total_columns),
+        (Kind.ACT16, context.slots),
+        (Kind.WRA16, context.slots),
+    ):
+        commands[..., CODE_OF[kind]] = shape.units * count
+    return commands
+
+
+def _kernel_commands(counts: KernelCounts, channels: Any) -> Floats:
+    n = np.broadcast(counts.mac, channels).shape
+    commands = np.zeros((*n, len(KINDS)))
+    for kind, count in (
+        (Kind.ACT16, counts.activate),
+        (Kind.PREA, counts.activate),
+        (Kind.MAC16, counts.mac),
+        (Kind.WRGB, counts.buffer_write),
+        (Kind.WRMAC16, counts.register_write),
+        (Kind.RDMAC16, counts.register_read),
+        (Kind.TMOD, counts.mode_change),
+    ):
+        commands[..., CODE_OF[kind]] = count * channels
+    return commands
+
+
+def _add(left: TaskForm, right: TaskForm) -> TaskForm:
+    names = {**left.parts, **right.parts}
+    parts = {name: left.parts.get(name, np.float64(0)) + right.parts.get(name, np.float64(0)) for name in names}
+    return TaskForm(left.rows + right.rows, left.commands + right.commands, left.bound + right.bound, parts)
+
+
+def _choose(condition: Any, yes: TaskForm, no: TaskForm) -> TaskForm:
+    pick = np.asarray(condition, dtype=bool)
+    return TaskForm(
+        np.where(pick, yes.rows, no.rows),
+        np.where(pick[:, None], yes.commands, no.commands),
+        np.where(pick, yes.bound, no.bound),
+        {name: np.where(pick, yes.parts[name], no.parts[name]) for name in yes.parts},
+    )
+
+
+def _on_host_where(place: Any, form: TaskForm, host_cycles: Any) -> TaskForm:
+    """On the host a task takes no rows and no commands, and exactly the host's time."""
+    on_host = np.asarray(place == Place.HOST)
+    parts = {name: np.where(on_host, 0.0, values) for name, values in form.parts.items()}
+    parts["host"] = np.where(on_host, host_cycles, form.parts["host"])
+    return TaskForm(
+        np.where(on_host, 0, form.rows),
+        np.where(on_host[:, None], 0.0, form.commands),
+        np.where(on_host, host_cycles, form.bound),
+        parts,
+    )
+
+
+def host_occurrence_cycles(moved_bytes: int, operations: float, costs: SystemCosts) -> float:
+    """Return the cycles of one operator that always runs on the host."""
+    return float(costs.launched(host_work_ns(costs.host, moved_bytes, operations)))

@@ -1,0 +1,122 @@
+"""The closed form of a matrix-vector kernel on one channel: tiles, rows and command counts, for ints or arrays.
+
+The kernel computes y[v, n] = sum_k W[n, k] x[v, k] for `outputs` n, `inputs` k and `vectors` v. Outputs are dealt to
+the banks in turn, so that output n lives in bank n mod banks, slot n // banks. The K values of a slot fill columns of
+`lanes` values, cut into segments of `segment_columns` columns; a row holds one segment of `slots_per_row` slots:
+
+    row(segment, slot) = segment * rows_per_segment + slot // slots_per_row      column = (slot mod slots_per_row) * g + c
+
+The last segment may be shorter and then packs more slots into a row. Slots are worked on in groups of `group_slots`,
+as many as the accumulators in use hold for the `reuse` vectors that share an open row.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compiler.schedule import LoopOrder, PoolShape
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Every derived size of a kernel; ints or integer arrays."""
+
+    vectors: Any
+    reuse: Any
+    banks: Any
+    total_columns: Any
+    segment_columns: Any
+    segments: Any
+    tail_columns: Any
+    slots: Any
+    slots_per_row: Any
+    tail_slots_per_row: Any
+    tail_stride: Any
+    group_slots: Any
+    groups: Any
+    rows_per_segment: Any
+    tail_rows: Any
+    spills: Any
+
+    @property
+    def rows(self) -> Any:
+        """Rows of every bank that the matrix occupies."""
+        return (self.segments - 1) * self.rows_per_segment + self.tail_rows
+
+    @property
+    def vector_groups(self) -> Any:
+        """Passes over the matrix."""
+        return self.vectors // self.reuse
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCounts:
+    """Commands of one kernel on one channel, by kind; ints or arrays."""
+
+    activate: Any
+    mac: Any
+    buffer_write: Any
+    register_write: Any
+    register_read: Any
+    mode_change: Any
+
+
+def ceil_div(dividend: Any, divisor: Any) -> Any:
+    """Return ceil(dividend / divisor) for positive ints or arrays."""
+    return -(-dividend // divisor)
+
+
+def geometry(
+    pool: PoolShape,
+    outputs: Any,
+    inputs: Any,
+    vectors: Any,
+    *,
+    segment_columns: Any,
+    reuse: Any,
+    registers: Any,
+    order: Any,
+    growing: bool = False,
+) -> Geometry:
+    """Return the geometry of a kernel; meaningful only where `compiler.legality` finds nothing.
+
+    A `growing` matrix gains inputs at every step (the V cache): its places must not depend on how many there are, so
+    that segments keep their length and the last one is not packed.
+    """
+    total_columns = ceil_div(inputs, pool.lanes)
+    segment = segment_columns if growing else np.minimum(segment_columns, total_columns)
+    segments = ceil_div(total_columns, segment)
+    tail = total_columns - (segments - 1) * segment
+    slots = ceil_div(outputs, pool.banks)
+    per_row = np.maximum(np.minimum(pool.columns // segment, registers // reuse), 1)
+    rows_in_registers = np.maximum(registers // (reuse * per_row), 1)
+    tail_fit = np.maximum(np.minimum(pool.columns // (tail * per_row), rows_in_registers), 1)
+    tail_fit = np.where((segments > 1) & (not growing), tail_fit, 1)
+    group = (rows_in_registers // tail_fit) * tail_fit * per_row
+    groups = ceil_div(slots, group)
+    spills = (order == LoopOrder.SPILL) & (groups > 1) & (segments > 1)
+    sizes = (vectors, reuse, pool.banks, total_columns, segment, segments, tail, slots, per_row, tail_fit * per_row)
+    sizes = (*sizes, segment if growing else tail)
+    derived = (group, groups, ceil_div(slots, per_row), ceil_div(slots, tail_fit * per_row))
+    return Geometry(*(_plain(value) for value in (*sizes, *derived)), spills=_plain(spills))
+
+
+def kernel_counts(shape: Geometry) -> KernelCounts:
+    """Return the command counts of the kernel that `compiler.matvec` emits."""
+    visits = (shape.segments - 1) * shape.rows_per_segment + shape.tail_rows
+    loads = np.where(shape.spills | (shape.segments == 1), 1, shape.groups)
+    moves = np.where(shape.spills, shape.segments, 1) * shape.vectors * shape.slots
+    return KernelCounts(
+        activate=shape.vector_groups * visits,
+        mac=shape.vectors * shape.slots * shape.total_columns,
+        buffer_write=shape.vectors * shape.total_columns * loads,
+        register_write=moves,
+        register_read=moves,
+        mode_change=2 + 2 * shape.vector_groups * shape.groups * shape.segments,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return Python scalars for zero-dimensional results, so that lowering works on ints."""
+    return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value

@@ -1,0 +1,109 @@
+"""Which schedules a device can run, in closed form, and why not, with amounts.
+
+Each rule is one row of a table: what a schedule needs, what the device has. The same rows serve whole arrays of
+candidates (`illegal`) and the explanation of a single one (`reasons`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.attention import AttentionShape
+from compiler.geometry import ceil_div
+from compiler.linear import LinearShape
+from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`needed` may not exceed `available`; the text names both by {needed} and {available}."""
+
+    name: str
+    needed: Any
+    available: Any
+    text: str
+
+
+def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return the rules of a linear operator on the units."""
+    split, reuse = schedule.reduction_split, schedule.reuse
+    segment = np.minimum(schedule.segment_columns, ceil_div(ceil_div(shape.inputs, split), pool.lanes))
+    return (
+        Rule("reduction split", pool.channels % split, 0, "{needed} of the channels are left over by the split"),
+        Rule(
+            "reduction split",
+            split,
+            ceil_div(shape.inputs, pool.lanes),
+            "a split of {needed} is more than the {available} columns of the input",
+        ),
+        Rule("row", segment, pool.columns, "a segment of {needed} columns is wider than a row of {available}"),
+        Rule(
+            "global buffer",
+            reuse * segment,
+            pool.buffer_columns,
+            "needs {needed} columns of global buffer, the device has {available}",
+        ),
+        Rule("registers", reuse, schedule.registers, "{needed} vectors share a row, but {available} registers are used"),
+        Rule("registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"),
+        Rule("reuse", shape.vectors % reuse, 0, "{needed} of the vectors are left over by the reuse"),
+    )
+
+
+def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return the rules of an attention operator on the units."""
+    split, score, context = schedule.token_split, schedule.score_reuse, schedule.context_reuse
+    key_columns, segment = ceil_div(shape.head_dim, pool.lanes), schedule.context_segment_columns
+    return (
+        Rule("token split", pool.channels % split, 0, "{needed} of the channels are left over by the token split"),
+        Rule("token split", split, shape.tokens, "a token split of {needed} is more than the {available} tokens"),
+        Rule("row", key_columns, pool.columns, "a key of {needed} columns is wider than a row of {available}"),
+        Rule("row", segment, pool.columns, "a segment of {needed} columns is wider than a row of {available}"),
+        Rule(
+            "global buffer",
+            np.maximum(score * key_columns, context * segment),
+            pool.buffer_columns,
+            "needs {needed} columns of global buffer, the device has {available}",
+        ),
+        Rule(
+            "registers",
+            np.maximum(score, context),
+            schedule.registers,
+            "{needed} vectors share a row, but {available} registers are used",
+        ),
+        Rule("registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"),
+        Rule("reuse", shape.group % score + shape.group % context, 0, "{needed} query heads are left over by the reuse"),
+    )
+
+
+def rules(
+    shape: LinearShape | AttentionShape, schedule: LinearSchedule | AttentionSchedule, pool: PoolShape
+) -> tuple[Rule, ...]:
+    """Return the rules of a task; raises TypeError for a schedule of the other kind."""
+    match shape, schedule:
+        case LinearShape(), LinearSchedule():
+            return linear_rules(shape, schedule, pool)
+        case AttentionShape(), AttentionSchedule():
+            return attention_rules(shape, schedule, pool)
+    raise TypeError(f"{shape.name} cannot run {schedule}")
+
+
+def legal(place: Any, applied: Iterable[Rule]) -> NDArray[np.bool_]:
+    """Return which candidates break no rule; what runs on the host breaks none."""
+    broken: Any = np.zeros(np.shape(place), dtype=bool)
+    for rule in applied:
+        broken = broken | (np.asarray(rule.needed) > np.asarray(rule.available))
+    return np.asarray(~broken | (place == Place.HOST))
+
+
+def reasons(task: str, place: Place, applied: Iterable[Rule]) -> tuple[str, ...]:
+    """Return why one candidate is illegal, a line per broken rule; empty when it is legal."""
+    if place is Place.HOST:
+        return ()
+    return tuple(
+        f"{task}: {rule.text.format(needed=int(rule.needed), available=int(rule.available))}"
+        for rule in applied
+        if rule.needed > rule.available
+    )

@@ -1,0 +1,138 @@
+"""Linear operators on the units: y = x W^T with outputs and reduction split over channels, and the host's part of it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from compiler.geometry import Geometry, KernelCounts, ceil_div, geometry, kernel_counts
+from compiler.host_cost import host_work_ns
+from compiler.matvec import MatVecKernel, Operands
+from compiler.schedule import LinearSchedule, Place, PoolShape, schedule_text
+from configs.device import Host
+from simulator.isa import Affine, Program
+from simulator.step import HostPhase, Phase, PimPhase
+
+
+@dataclass(frozen=True, slots=True)
+class LinearShape:
+    """One linear operator: widths of the matrices that share the input, input width, vectors, bytes of one value."""
+
+    name: str
+    parts: tuple[int, ...]
+    inputs: int
+    vectors: int
+    value_bytes: int = 2
+
+    @property
+    def outputs(self) -> int:
+        """Width of all outputs together."""
+        return sum(self.parts)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all matrices."""
+        return self.outputs * self.inputs * self.value_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PassCounts:
+    """Commands of all passes of a linear operator on one channel, and rows per bank its weights occupy."""
+
+    counts: KernelCounts
+    rows: Any
+
+
+def kernel_outputs(shape: LinearShape, merged: bool) -> tuple[int, ...]:
+    """Return the outputs of each pass: all matrices in one when merged, one by one otherwise."""
+    return (shape.outputs,) if merged else shape.parts
+
+
+def linear_geometry(shape: LinearShape, outputs: int, schedule: LinearSchedule, pool: PoolShape) -> Geometry:
+    """Return the geometry of one pass on one channel (records may hold arrays)."""
+    output_channels = np.maximum(pool.channels // schedule.reduction_split, 1)
+    return geometry(
+        pool,
+        ceil_div(outputs, output_channels),
+        ceil_div(shape.inputs, schedule.reduction_split),
+        shape.vectors,
+        segment_columns=schedule.segment_columns,
+        reuse=schedule.reuse,
+        registers=schedule.registers,
+        order=schedule.order,
+    )
+
+
+def linear_counts(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> PassCounts:
+    """Return commands per channel and rows per bank of the operator on the units (records may hold arrays)."""
+    merged = _sum_of_passes(shape, schedule, pool, kernel_outputs(shape, True))
+    if len(shape.parts) == 1:
+        return merged
+    apart = _sum_of_passes(shape, schedule, pool, shape.parts)
+    choose = np.asarray(schedule.merged, dtype=bool)
+    counts = (
+        np.where(choose, getattr(merged.counts, name), getattr(apart.counts, name)) for name in KernelCounts.__slots__
+    )
+    return PassCounts(KernelCounts(*counts), np.where(choose, merged.rows, apart.rows))
+
+
+def _sum_of_passes(
+    shape: LinearShape, schedule: LinearSchedule, pool: PoolShape, passes: tuple[int, ...]
+) -> PassCounts:
+    geometries = [linear_geometry(shape, outputs, schedule, pool) for outputs in passes]
+    counts = [kernel_counts(item) for item in geometries]
+    total = KernelCounts(*(sum(getattr(item, name) for item in counts) for name in KernelCounts.__slots__))
+    return PassCounts(total, sum(item.rows for item in geometries))
+
+
+def linear_phases(
+    shape: LinearShape, schedule: LinearSchedule, pool: PoolShape, devices: int, host: Host, first_row: int = 0
+) -> tuple[Phase, ...]:
+    """Lower one linear operator: passes over its matrices, then the host's addition of split reductions."""
+    if schedule.place is Place.HOST:
+        return (HostPhase(f"{shape.name} on host", shape.name, host_linear_ns(shape, host), launch=True),)
+    phases: list[Phase] = []
+    row = first_row
+    for outputs in kernel_outputs(shape, schedule.merged):
+        sizes = linear_geometry(shape, outputs, schedule, pool)
+        phases.append(pass_phase(shape, schedule, sizes, pool, devices, row))
+        row += sizes.rows
+    if schedule.reduction_split > 1:
+        sums_ns = reduction_ns(shape, schedule.reduction_split, host)
+        phases.append(HostPhase(f"{shape.name} sums", shape.name, sums_ns, launch=True))
+    return tuple(phases)
+
+
+def pass_phase(
+    shape: LinearShape, schedule: LinearSchedule, sizes: Geometry, pool: PoolShape, devices: int, first_row: int
+) -> PimPhase:
+    """Return one pass: inputs go to every device (the part its channels need), outputs come back from each."""
+    kernel = MatVecKernel(sizes, Operands(Affine(first_row), Affine(), Affine()), schedule.preactivate)
+    program = Program(kernel.emit(), f"{shape.name} {schedule_text(schedule)}")
+    value = shape.value_bytes
+    input_copies = ceil_div(schedule.reduction_split, devices)
+    lanes = pool.lanes * value * input_copies
+    full, tail = (sizes.reuse * columns * lanes for columns in (sizes.segment_columns, sizes.tail_columns))
+    down = (*(full,) * (sizes.segments - 1), tail) * sizes.vector_groups
+    entry = sizes.reuse * pool.banks * value * (pool.channels // devices)
+    last = sizes.slots - (sizes.groups - 1) * sizes.group_slots
+    up = (*(sizes.group_slots * entry,) * (sizes.groups - 1), last * entry) * sizes.vector_groups
+    return PimPhase(shape.name, shape.name, program, down, up, active_channels=pool.channels)
+
+
+def host_linear_ns(shape: LinearShape, host: Host) -> float:
+    """Return the host's time for the whole operator, weights read from its own memory."""
+    flops = 2 * shape.outputs * shape.inputs * shape.vectors
+    return host_work_ns(host, shape.weight_bytes, flops, matrix=True)
+
+
+def reduction_ns(shape: LinearShape, split: Any, host: Host) -> Any:
+    """Return the host's time to add the parts of split reductions."""
+    values = shape.outputs * shape.vectors
+    return host_work_ns(host, values * shape.value_bytes * (split + 1), values * (split - 1))
+
+
+def with_vectors(shape: LinearShape, schedule: LinearSchedule, vectors: int) -> tuple[LinearShape, LinearSchedule]:
+    """Return the operator for another number of vectors; reuse becomes the largest divisor not above the schedule's."""
+    reuse = max(divisor for divisor in range(1, vectors + 1) if vectors % divisor == 0 and divisor <= schedule.reuse)
+    return replace(shape, vectors=vectors), replace(schedule, reuse=reuse)

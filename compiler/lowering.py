@@ -1,0 +1,146 @@
+"""From a workload and one schedule per scheduled operator to the step that a system of devices executes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.attention import AttentionLowering
+from compiler.geometry import ceil_div
+from compiler.host_cost import host_work_ns
+from compiler.linear import LinearShape, linear_phases, with_vectors
+from compiler.matvec import repeat
+from compiler.routing import ExpertLoad
+from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape, Schedule, pool_shape
+from compiler.workload import (
+    VALUE_BYTES,
+    AppendShape,
+    AttentionShape,
+    EmbeddingShape,
+    ExpertsShape,
+    HostShape,
+    Shape,
+    Workload,
+)
+from configs.device import Device, Host
+from simulator.isa import Affine, Command, Kind, Program
+from simulator.step import HOST_OWNER, HostPhase, Phase, PimPhase, Step, TaskPhases
+
+EMBEDDING_OWNER = "embedding"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Identical devices behind one host."""
+
+    device: Device
+    devices: int
+
+    @property
+    def pool(self) -> PoolShape:
+        """The channels of all devices, as schedules see them."""
+        return pool_shape(self.device, self.devices)
+
+    @property
+    def host(self) -> Host:
+        """The host processor; raises ValueError where the device names none."""
+        if self.device.host is None:
+            raise ValueError(f"{self.device.name} has no host section")
+        return self.device.host
+
+
+def lower_step(
+    workload: Workload, schedules: Mapping[str, Schedule], system: System, loads: tuple[ExpertLoad, ...] = ()
+) -> Step:
+    """Lower one decode step; `loads` names the expert load of each expert operator in program order."""
+    lowered: dict[tuple[int, ExpertLoad], int] = {}
+    tasks: list[TaskPhases] = []
+    sequence = []
+    remaining = iter(loads)
+    for index in workload.sequence:
+        shape = workload.shapes[index]
+        load = next(remaining) if isinstance(shape, ExpertsShape) else ()
+        if (index, load) not in lowered:
+            lowered[index, load] = len(tasks)
+            tasks.append(TaskPhases(shape.name, lower_task(shape, schedules, system, load)))
+        sequence.append(lowered[index, load])
+    return Step(tuple(tasks), tuple(sequence), workload.dependencies)
+
+
+def lower_task(
+    shape: Shape, schedules: Mapping[str, Schedule], system: System, load: ExpertLoad = ()
+) -> tuple[Phase, ...]:
+    """Lower one operator; raises KeyError for a scheduled operator without a schedule."""
+    match shape:
+        case LinearShape():
+            return linear_phases(shape, _linear(schedules, shape.name), system.pool, system.devices, system.host)
+        case AttentionShape():
+            return _attention(shape, schedules, system).attend_phases()
+        case AppendShape(attention=attention):
+            return _attention(attention, schedules, system).append_phases()
+        case EmbeddingShape():
+            return (embedding_phase(shape, system),)
+        case ExpertsShape():
+            return expert_phases(shape, schedules, system, load)
+        case HostShape():
+            work_ns = host_work_ns(system.host, shape.moved_bytes, shape.operations)
+            return (HostPhase(shape.name, HOST_OWNER, work_ns, launch=True),)
+
+
+def embedding_columns(shape: EmbeddingShape, pool: PoolShape) -> int:
+    """Return the columns of one table row that each channel holds."""
+    return int(ceil_div(shape.width, pool.channels * pool.lanes))
+
+
+def embedding_phase(shape: EmbeddingShape, system: System) -> PimPhase:
+    """Read one table row per sequence, each channel its part; sequences take banks in turn."""
+    pool = system.pool
+    columns = embedding_columns(shape, pool)
+    body = [Command(Kind.WAIT)]
+    for sequence in range(shape.batch):
+        bank = Affine(sequence % pool.banks)
+        reads = repeat(columns, 0, lambda column, _, at=bank: (Command(Kind.RD, bank=at, column=column, data=column),))
+        body.extend((Command(Kind.ACT, bank=bank), *reads, Command(Kind.PRE, bank=bank)))  # type: ignore[arg-type]
+    program = Program((*body, Command(Kind.SIGNAL)), f"{shape.name} of {shape.batch} tokens")
+    token_bytes = 4 * shape.batch
+    up = shape.batch * columns * pool.lanes * VALUE_BYTES * pool.channels // system.devices
+    return PimPhase(shape.name, EMBEDDING_OWNER, program, (token_bytes,), (up,), pool.channels)
+
+
+def expert_phases(
+    shape: ExpertsShape, schedules: Mapping[str, Schedule], system: System, load: ExpertLoad
+) -> tuple[Phase, ...]:
+    """Run every active expert: all gate/up matrices, the activations on the host, all down matrices, the sum."""
+    gate_up: list[Phase] = []
+    down: list[Phase] = []
+    for vectors in load:
+        gate_up.extend(_expert_linear(shape.gate_up, schedules, system, vectors))
+        down.extend(_expert_linear(shape.down, schedules, system, vectors))
+    tokens = sum(load)
+    activated = tokens * shape.gate_up.outputs
+    combined = tokens * shape.down.outputs
+    activation_ns = host_work_ns(system.host, activated * VALUE_BYTES * 1.5, 8 * activated / 2)
+    combine_ns = host_work_ns(system.host, combined * VALUE_BYTES * 2, 2 * combined)
+    return (
+        *gate_up,
+        HostPhase("expert activation", HOST_OWNER, activation_ns, launch=True),
+        *down,
+        HostPhase("expert sum", HOST_OWNER, combine_ns, launch=True),
+    )
+
+
+def _expert_linear(
+    shape: LinearShape, schedules: Mapping[str, Schedule], system: System, vectors: int
+) -> tuple[Phase, ...]:
+    own_shape, own_schedule = with_vectors(shape, _linear(schedules, shape.name), vectors)
+    return linear_phases(own_shape, own_schedule, system.pool, system.devices, system.host)
+
+
+def _linear(schedules: Mapping[str, Schedule], name: str) -> LinearSchedule:
+    schedule = schedules[name]
+    assert isinstance(schedule, LinearSchedule)
+    return schedule
+
+
+def _attention(shape: AttentionShape, schedules: Mapping[str, Schedule], system: System) -> AttentionLowering:
+    schedule = schedules[shape.name]
+    assert isinstance(schedule, AttentionSchedule)
+    return AttentionLowering(shape, schedule, system.pool, system.devices, system.host)

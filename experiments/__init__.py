@@ -1,0 +1,1 @@
+"""Studies built on the product, each one command: search quality on enumerable spaces, fits of scaling laws."""

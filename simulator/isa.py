@@ -1,0 +1,169 @@
+"""The instruction set: DRAM and processing-in-memory commands inside counted loops with affine operands.
+
+A `Program` is what one channel executes. Grammar of its text form (`simulator.program_text`):
+
+    program  := block
+    block    := instruction*
+    instruction := command | loop
+    loop     := "loop" count "{" block "}"
+    command  := KIND (operand "=" affine)*        e.g.  MAC16 column=%1 buffer=%1 register=%0
+    affine   := constant ("+" coefficient? "%" depth)*   loop variables count from the outermost loop of the program
+
+Kinds that end in 16 address all banks of the channel (16 on the AiM base device), those in 4 one bank group.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """What one command addresses."""
+
+    CHANNEL = "channel"
+    BANK_GROUP = "bankgroup"
+    BANK = "bank"
+
+
+class Kind(StrEnum):
+    """Every command. `buffer` is the global buffer, `register` an accumulator of each unit."""
+
+    ACT = "ACT"
+    ACT4 = "ACT4"
+    ACT16 = "ACT16"
+    PRE = "PRE"
+    PRE4 = "PRE4"
+    PREA = "PREA"
+    RD = "RD"
+    WR = "WR"
+    RDA = "RDA"
+    WRA = "WRA"
+    WRA16 = "WRA16"  # one value to each bank: 16 x 16 bit in one burst, then precharge
+    MAC = "MAC"
+    MAC16 = "MAC16"
+    AF16 = "AF16"
+    EWMUL16 = "EWMUL16"
+    RDCP = "RDCP"  # bank to global buffer
+    WRCP = "WRCP"  # global buffer to bank
+    WRGB = "WRGB"  # host data to global buffer
+    WRMAC16 = "WRMAC16"  # host data to one accumulator of every unit
+    RDMAC16 = "RDMAC16"  # one accumulator of every unit to the host
+    RDAF16 = "RDAF16"
+    TMOD = "TMOD"  # change between register and memory mode
+    REFab = "REFab"
+    SIGNAL = "SIGNAL"  # no DRAM command: tells the host that everything issued before has completed
+    WAIT = "WAIT"  # no DRAM command: holds the channel until the host's event
+
+
+KINDS = tuple(Kind)
+CODE_OF = {kind: code for code, kind in enumerate(KINDS)}
+BANK_KINDS = frozenset({Kind.ACT, Kind.PRE, Kind.RD, Kind.WR, Kind.RDA, Kind.WRA, Kind.MAC, Kind.RDCP, Kind.WRCP})
+BANK_GROUP_KINDS = frozenset({Kind.ACT4, Kind.PRE4})
+EVENT_KINDS = frozenset({Kind.SIGNAL, Kind.WAIT})
+REGISTER_MODE_KINDS = frozenset({Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDAF16})
+ACTIVATES = frozenset({Kind.ACT, Kind.ACT4, Kind.ACT16})
+PRECHARGES = frozenset({Kind.PRE, Kind.PRE4, Kind.PREA})
+
+
+def scope_of(kind: Kind) -> Scope:
+    """Return what a command of this kind addresses."""
+    if kind in BANK_KINDS:
+        return Scope.BANK
+    return Scope.BANK_GROUP if kind in BANK_GROUP_KINDS else Scope.CHANNEL
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`constant + sum(coefficient * loop variable)`; `terms` holds (loop depth, coefficient), sorted, without zeros."""
+
+    constant: int = 0
+    terms: tuple[tuple[int, int], ...] = ()
+
+    def at(self, variables: tuple[int, ...]) -> int:
+        """Return the value for the loop variables, outermost first."""
+        return self.constant + sum(coefficient * variables[depth] for depth, coefficient in self.terms)
+
+    def plus(self, offset: int) -> "Affine":
+        """Return this operand moved by a constant."""
+        return Affine(self.constant + offset, self.terms)
+
+
+def affine(constant: int = 0, **coefficients: int) -> Affine:
+    """Write an operand: affine(3, v0=2, v1=1) is 3 + 2*%0 + %1; zero coefficients are dropped."""
+    terms = sorted((int(name[1:]), value) for name, value in coefficients.items() if value)
+    return Affine(constant, tuple(terms))
+
+
+ZERO = Affine()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; operands a kind does not use stay zero. `event` numbers the host events of SIGNAL and WAIT."""
+
+    kind: Kind
+    bank: Affine = ZERO
+    row: Affine = ZERO
+    column: Affine = ZERO
+    lane: Affine = ZERO
+    buffer: Affine = ZERO
+    register: Affine = ZERO
+    data: Affine = ZERO
+    event: Affine = ZERO
+
+
+OPERANDS = ("bank", "row", "column", "lane", "buffer", "register", "data", "event")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`count` repetitions of `body`; its variable runs from 0."""
+
+    count: int
+    body: tuple["Instruction", ...]
+
+
+Instruction = Command | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What one channel executes; `comment` names the task and schedule it was lowered from."""
+
+    body: tuple[Instruction, ...]
+    comment: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """One command with its operands resolved, as the engines and the functional simulator see it."""
+
+    kind: Kind
+    bank: int
+    row: int
+    column: int
+    lane: int
+    buffer: int
+    register: int
+    data: int
+    event: int
+
+
+def walk(program: Program) -> Iterator[Issued]:
+    """Yield every command in order with its operands resolved: the readable meaning of loops."""
+    yield from _walk(program.body, ())
+
+
+def _walk(body: tuple[Instruction, ...], variables: tuple[int, ...]) -> Iterator[Issued]:
+    for instruction in body:
+        match instruction:
+            case Loop(count, inner):
+                for index in range(count):
+                    yield from _walk(inner, (*variables, index))
+            case Command(kind=kind):
+                yield Issued(kind, *(getattr(instruction, name).at(variables) for name in OPERANDS))
+
+
+def command_count(body: tuple[Instruction, ...]) -> int:
+    """Return how many commands a block issues, loops counted out but not walked."""
+    return sum(item.count * command_count(item.body) if isinstance(item, Loop) else 1 for item in body)

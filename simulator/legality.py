@@ -1,0 +1,76 @@
+"""Which command a channel may accept in the state it is in: operand ranges, open rows, mode.
+
+The reference engine asks before each command of a program; the fast engine trusts programs that passed here.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.device import Organisation
+from simulator.channel import CLOSED, IllegalProgram
+from simulator.isa import ACTIVATES, REGISTER_MODE_KINDS, Issued, Kind, Scope, scope_of
+
+COLUMN_KINDS = frozenset(
+    {
+        Kind.RD,
+        Kind.WR,
+        Kind.RDA,
+        Kind.WRA,
+        Kind.WRA16,
+        Kind.MAC,
+        Kind.MAC16,
+        Kind.RDCP,
+        Kind.WRCP,
+        Kind.EWMUL16,
+    }
+)
+
+
+def addressed_banks(kind: Kind, bank: int, organisation: Organisation) -> range:
+    """Return the banks a command addresses: one, its bank group, or all of the channel."""
+    match scope_of(kind):
+        case Scope.BANK:
+            return range(bank, bank + 1)
+        case Scope.BANK_GROUP:
+            first = bank - bank % organisation.banks_per_group
+            return range(first, first + organisation.banks_per_group)
+        case Scope.CHANNEL:
+            return range(organisation.banks)
+
+
+def check(
+    command: Issued, index: int, open_row: NDArray[np.int64], register_mode: bool, organisation: Organisation
+) -> None:
+    """Raise IllegalProgram, naming command and both sides, if the channel cannot accept this command of a program."""
+    _check_ranges(command, index, organisation)
+    if command.kind is not Kind.TMOD and (command.kind in REGISTER_MODE_KINDS) != register_mode:
+        modes = ("memory mode", "register mode")
+        raise _illegal(command, index, modes[not register_mode], modes[register_mode])
+    needs_row, needs_closed = command.kind in COLUMN_KINDS, command.kind in ACTIVATES or command.kind is Kind.REFab
+    if not (needs_row or needs_closed):
+        return
+    expected = command.row if needs_row else CLOSED
+    for bank in addressed_banks(command.kind, command.bank, organisation):
+        found = int(open_row[bank])
+        if found != expected:
+            raise _illegal(command, index, f"bank {bank} {_condition(expected)}", _condition(found))
+
+
+def _check_ranges(command: Issued, index: int, organisation: Organisation) -> None:
+    takes_row = command.kind in COLUMN_KINDS or command.kind in ACTIVATES
+    operands = (
+        ("bank", command.bank, organisation.banks, scope_of(command.kind) is not Scope.CHANNEL),
+        ("row", command.row, organisation.rows, takes_row),
+        ("column", command.column, organisation.columns, command.kind in COLUMN_KINDS),
+    )
+    for name, value, limit, used in operands:
+        if used and not 0 <= value < limit:
+            raise _illegal(command, index, f"{name} in 0..{limit - 1}", f"{name} {value}")
+
+
+def _condition(row: int) -> str:
+    return "closed" if row == CLOSED else f"with open row {row}"
+
+
+def _illegal(command: Issued, index: int, expected: str, found: str) -> IllegalProgram:
+    return IllegalProgram(f"command {index}, {command.kind}: expected {expected}, found {found}")

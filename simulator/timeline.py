@@ -1,0 +1,192 @@
+"""The timeline of one decode step: host, link and channels as first-in-first-out servers joined by events.
+
+Times are cycles of the device clock from the moment the token id is known to the host. Operators run in program order,
+each when the operators it depends on have finished and its server is free; what crosses the link waits for the chunk
+before it in the same direction. All channels of all devices are in lock-step, so that one channel is simulated.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.device import Device, Host, Link
+from simulator.channel import fresh_state
+from simulator.engine import run
+from simulator.engine_timing import EngineTiming, resolve
+from simulator.isa import KINDS, Program
+from simulator.program_code import ProgramCode, flatten
+from simulator.step import HostPhase, Phase, PimPhase, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One piece of the timeline for looking inside: `server` is host, down, up or channel."""
+
+    server: str
+    name: str
+    start_cycle: int
+    end_cycle: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What one decode step took.
+
+    `owner_cycles` is how far the phases of each owner moved the end of the step: the sum over owners is the latency. `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device.
+    """
+
+    latency_cycles: int
+    owner_cycles: Mapping[str, int]
+    counts: NDArray[np.float64]
+    commands_simulated: int
+    down_bytes: int
+    up_bytes: int
+    host_busy_cycles: int
+    channel_busy_cycles: float
+    link_busy_cycles: int
+    refreshes: int
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(slots=True)
+class Server:
+    """A first-in-first-out server; `free` is when its last job ends."""
+
+    name: str
+    free: int = 0
+    busy: int = 0
+    spans: list[Span] | None = None
+
+    def serve(self, name: str, ready: int, duration: int) -> int:
+        """Serve one job after those before it; return when it ends."""
+        start = max(self.free, ready)
+        self.free = start + duration
+        self.busy += duration
+        if self.spans is not None:
+            self.spans.append(Span(self.name, name, start, self.free))
+        return self.free
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums that grow while the step runs."""
+
+    counts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(KINDS)))
+    commands: int = 0
+    channel_busy: float = 0.0
+    refreshes: int = 0
+    down_bytes: int = 0
+    up_bytes: int = 0
+
+
+class StepSimulator:
+    """Runs steps on one device type; keeps what depends on the device or a program alone."""
+
+    def __init__(self, device: Device, *, log_spans: bool = False) -> None:
+        """Resolve the timing table once; raises ValueError for a device without link or host."""
+        if device.link is None or device.host is None:
+            raise ValueError(f"{device.name} has no link or host section: a step needs both")
+        self.device, self.link, self.host = device, device.link, device.host
+        self.timing: EngineTiming = resolve(device)
+        self.log_spans = log_spans
+        self._codes: dict[int, tuple[Program, ProgramCode]] = {}
+
+    def run(self, step: Step) -> StepReport:
+        """Simulate one step from fresh channels; deterministic."""
+        return _Run(self).execute(step)
+
+    def code(self, program: Program) -> ProgramCode:
+        """Return the flattened program, flattened once per program object."""
+        kept = self._codes.get(id(program))
+        if kept is None:
+            kept = self._codes[id(program)] = (program, flatten(program))
+        return kept[1]
+
+    def host_cycles(self, host: Host, phase: HostPhase) -> int:
+        """Return the cycles of a host phase."""
+        return self.cycles(phase.work_ns + (host.launch_ns if phase.launch else 0.0))
+
+    def transfer_cycles(self, link: Link, chunk_bytes: int) -> int:
+        """Return how long a chunk occupies one direction of the link."""
+        return self.cycles(chunk_bytes / link.bandwidth_gb_per_s)
+
+    def cycles(self, nanoseconds: float) -> int:
+        """Convert a duration to whole cycles, rounded up."""
+        return ceil(nanoseconds * 1000 / self.device.clock_ps)
+
+
+class _Run:
+    """One walk over a step; owns the mutable servers and the channel."""
+
+    def __init__(self, simulator: StepSimulator) -> None:
+        self.of = simulator
+        self.spans: list[Span] | None = [] if simulator.log_spans else None
+        self.hosts, self.down, self.up = (Server(name, spans=self.spans) for name in ("host", "down", "up"))
+        self.channel = fresh_state(simulator.device)
+        self.totals = Totals()
+        self.latency = simulator.cycles(simulator.link.latency_ns)
+
+    def execute(self, step: Step) -> StepReport:
+        finished: list[int] = []
+        owner_cycles: dict[str, int] = {}
+        end = 0
+        for task_index, dependencies in zip(step.sequence, step.dependencies, strict=True):
+            time = max((finished[index] for index in dependencies), default=0)
+            for phase in step.tasks[task_index].phases:
+                time = self._phase(phase, time)
+                owner_cycles[phase.owner] = owner_cycles.get(phase.owner, 0) + max(end, time) - end
+                end = max(end, time)
+            finished.append(time)
+        return self._report(end, owner_cycles)
+
+    def _phase(self, phase: Phase, ready: int) -> int:
+        if isinstance(phase, HostPhase):
+            return self.hosts.serve(phase.name, ready, self.of.host_cycles(self.of.host, phase))
+        return self._pim_phase(phase, ready)
+
+    def _pim_phase(self, phase: PimPhase, ready: int) -> int:
+        """Send the chunks down, run the program, send its results up; nothing to send up leaves the host free."""
+        link = self.of.link
+        arrivals = np.array(
+            [
+                self.down.serve(phase.name, ready, self.of.transfer_cycles(link, chunk)) + self.latency
+                for chunk in phase.down_bytes
+            ],
+            dtype=np.int64,
+        )
+        report = run(self.of.code(phase.program), self.of.timing, self.channel, arrivals)
+        self._count(phase, report.counts, report.refreshes, report.completed - report.first_issue)
+        if self.spans is not None:
+            self.spans.append(Span("channel", phase.name, report.first_issue, report.completed))
+        end = ready
+        for chunk, signal in zip(phase.up_bytes, report.signals, strict=True):
+            end = self.up.serve(phase.name, signal, self.of.transfer_cycles(link, chunk)) + self.latency
+        return end
+
+    def _count(self, phase: PimPhase, counts: tuple[int, ...], refreshes: int, busy: int) -> None:
+        totals = self.totals
+        totals.counts += np.asarray(counts) * phase.active_channels
+        totals.commands += sum(counts)
+        totals.channel_busy += busy * phase.active_channels
+        totals.refreshes += refreshes
+        totals.down_bytes += sum(phase.down_bytes)
+        totals.up_bytes += sum(phase.up_bytes)
+
+    def _report(self, end: int, owner_cycles: dict[str, int]) -> StepReport:
+        totals = self.totals
+        return StepReport(
+            latency_cycles=end,
+            owner_cycles=owner_cycles,
+            counts=totals.counts,
+            commands_simulated=totals.commands,
+            down_bytes=totals.down_bytes,
+            up_bytes=totals.up_bytes,
+            host_busy_cycles=self.hosts.busy,
+            channel_busy_cycles=totals.channel_busy,
+            link_busy_cycles=max(self.down.busy, self.up.busy),
+            refreshes=totals.refreshes,
+            spans=tuple(self.spans or ()),
+        )
