@@ -1,4 +1,4 @@
-"""Choosing a batch: greedily the candidate that adds most hypervolume, as if what is chosen before had come out as predicted.
+"""Choosing a batch: greedily the candidate that adds most hypervolume, taking predictions for those chosen before.
 
 Gains only shrink as the front grows, so that a stale gain is an upper bound and few have to be computed again.
 """
@@ -15,7 +15,7 @@ LAYERS = 3
 
 
 def gain(front: Floats, candidate: Floats) -> float:
-    """Return the hypervolume that one scaled candidate adds to a scaled front: its own box less what is dominated in it."""
+    """Return the hypervolume a scaled candidate adds to a scaled front: its own box less what is dominated in it."""
     if (candidate >= REFERENCE).any():
         return 0.0
     own = float(np.prod(REFERENCE - candidate))
@@ -23,7 +23,7 @@ def gain(front: Floats, candidate: Floats) -> float:
 
 
 def choose(front: Floats, candidates: Floats, count: int) -> list[int]:
-    """Return the rows of up to `count` scaled candidates, best first; those that add nothing come last, nearest first."""
+    """Return the rows of up to `count` scaled candidates, best first; those that add nothing follow, nearest first."""
     chosen = _greedy(front, candidates, count)
     if len(chosen) < min(count, len(candidates)):
         chosen += _nearest(front, candidates, count - len(chosen), set(chosen))

@@ -26,7 +26,7 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """Of `sampled` uniform designs `legal` were legal; `reasons` come from `explained` of the others, most frequent first."""
+    """Of `sampled` uniform designs `legal` were legal; the reasons of `explained` others, most frequent first."""
 
     sampled: int
     legal: int

@@ -99,7 +99,7 @@ def accuracies(problem: Problem, seen: Forecast) -> tuple[tuple[str, Accuracy], 
 
 
 def optimism(problem: Problem, recent: Sequence[Forecast]) -> Floats:
-    """Return by which factor the cycles of each task may lie below their prediction, from recent errors: float[tasks]."""
+    """Return the factor by which each task may be faster than predicted, from recent errors: float[tasks]."""
     factors = np.ones(len(problem.tasks))
     for column in range(len(problem.tasks)):
         errors = [np.log(seen.predicted_cycles[:, column] / seen.measured_cycles[:, column]) for seen in recent]

@@ -1,4 +1,4 @@
-"""One process per run folder: a lock that the kernel drops when its holder dies, so that no stale lock is ever in the way."""
+"""One process per run folder: the kernel drops the lock when its holder dies, so that none is ever stale."""
 
 import fcntl
 import os

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from autotune.problem import Evaluation
-from autotune.result import BatchReport, Observer, Silent
+from autotune.result import SILENT, BatchReport, Observer
 
 
 def describe(report: BatchReport) -> str:
@@ -75,7 +75,7 @@ class LiveProgress:
 def show_progress(budget: int, stream: TextIO, quiet: bool) -> Iterator[Observer]:
     """Yield the observer that suits the stream: silent, plain lines, or live."""
     if quiet:
-        yield Silent()
+        yield SILENT
         return
     if not stream.isatty():
         yield PlainProgress(stream)

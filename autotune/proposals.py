@@ -65,6 +65,8 @@ def composites(problem: Problem, layout: Layout, hardware: Codes, donors: Codes,
     crossed[:, layout.hardware] = np.repeat(hardware, len(donors), axis=0)
     crossed = problem.canonical(crossed)
     legal = problem.legal(crossed)
+    if not legal.any():
+        return donors[:0]
     cycles = np.full((len(crossed), len(problem.tasks)), np.inf)
     cycles[legal] = predict(crossed[legal])
     fastest = cycles.reshape(len(hardware), len(donors), -1).argmin(axis=1)

@@ -55,7 +55,7 @@ class Record:
 
 @contextmanager
 def open_record(folder: Path, problem: Problem, resume: bool) -> Iterator[Record]:
-    """Open the record of a run folder under its lock; raises UserError when the folder holds another or an earlier run."""
+    """Open the record of a run folder under its lock; raises UserError when the folder holds another run."""
     folder.mkdir(parents=True, exist_ok=True)
     with folder_lock(folder):
         path = folder / EVALUATIONS

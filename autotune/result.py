@@ -70,6 +70,9 @@ class Silent:
         """Show nothing."""
 
 
+SILENT = Silent()
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """All evaluations in the order proposed, and what is needed to judge them.

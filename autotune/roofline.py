@@ -1,7 +1,7 @@
 """The roofline front: the best objectives that lower bounds allow, found before anything is simulated.
 
-It fixes the box that hypervolume is measured in (an observed nadir would hide the small-area corner), it gives the first
-designs to simulate, and it says how much any design could still gain.
+It fixes the box that hypervolume is measured in (an observed nadir would hide the small-area corner), it gives the
+first designs to simulate, and it says how much any design could still gain.
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,9 @@ class RooflineFront:
 
     codes: Codes
     objectives: Floats
+
+
+NO_ROOFLINE = RooflineFront(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 3)))
 
 
 def roofline(problem: Problem, codes: Codes) -> Floats:

@@ -1,8 +1,8 @@
 """Random legal designs, spread evenly over the hardware.
 
-With many tasks hardly any uniform draw is legal in all of them at once. Schedules that were legal elsewhere are therefore
-donated, and each group is then redrawn alone, keeping what stays legal: hardware with few legal schedules (small buffers,
-the small-area corner of the front) gets as many designs as any other.
+With many tasks hardly any uniform draw is legal in all of them at once. Schedules that were legal elsewhere are
+therefore donated, and each group is then redrawn alone, keeping what stays legal: hardware with few legal schedules
+(small buffers, the small-area corner of the front) gets as many designs as any other.
 """
 
 import numpy as np
@@ -40,6 +40,8 @@ def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count
 
 def redraw(problem: Problem, layout: Layout, rng: np.random.Generator, codes: Codes) -> Codes:
     """Redraw each task's schedule alone in every legal design, keeping the old one where the new one is illegal."""
+    if len(codes) == 0:
+        return codes
     for columns in layout.schedules:
         proposed = codes.copy()
         proposed[:, columns] = rng.integers(0, layout.sizes[columns], size=(len(codes), len(columns)))

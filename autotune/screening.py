@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ class ScreeningSettings:
     donors: int = 48
 
 
+DEFAULT_SCREENING = ScreeningSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Legal designs that were never evaluated, with predicted cycles and objectives; `repeats` were dropped."""
@@ -50,7 +54,7 @@ def screen(
     settings: ScreeningSettings,
 ) -> Candidates:
     """Propose and predict candidates; `front` are good designs to start from, `donors` legal ones to take from."""
-    predict: Callable[[Codes], Floats] = lambda codes: predict_cycles(problem, model, codes)
+    predict = partial(predict_cycles, problem, model)
     codes = distinct(np.concatenate(_first(problem, layout, predict, rng, front, donors, settings)))
     cycles = predict(codes)
     objectives = problem.objectives(codes, cycles)

@@ -17,10 +17,10 @@ from autotune.layout import Layout, clean, distinct, keys, layout_of
 from autotune.learning import Forecast, accuracies, codes_of, forecast, merge, objectives_of, optimism, rows_of
 from autotune.pareto import Box, box_of, hypervolume, nondominated
 from autotune.problem import Codes, Evaluation, Problem
-from autotune.result import BatchReport, EvaluateBatch, Observer, SearchResult, Silent, StopReason
-from autotune.roofline import RooflineFront, fill, find_roofline_front, first_designs
-from autotune.screening import Candidates, ScreeningSettings, screen
-from costmodel.model import CostModel, ModelSettings, Rows, train
+from autotune.result import SILENT, BatchReport, EvaluateBatch, Observer, SearchResult, StopReason
+from autotune.roofline import NO_ROOFLINE, RooflineFront, fill, find_roofline_front, first_designs
+from autotune.screening import DEFAULT_SCREENING, Candidates, ScreeningSettings, screen
+from costmodel.model import DEFAULT_MODEL, CostModel, ModelSettings, Rows, train
 
 Floats = NDArray[np.float64]
 RECENT_BATCHES = 3
@@ -36,8 +36,8 @@ class SearchSettings:
     late_after: int = 140
     explore_share: float = 0.1
     enumerable: int = 1 << 18
-    screening: ScreeningSettings = ScreeningSettings()
-    model: ModelSettings = ModelSettings()
+    screening: ScreeningSettings = DEFAULT_SCREENING
+    model: ModelSettings = DEFAULT_MODEL
 
     def first_count(self, budget: int, baselines: int) -> int:
         """Return how many designs are evaluated before the model has a say."""
@@ -48,6 +48,9 @@ class SearchSettings:
         early = max(4, min(self.batch, budget // 10))
         wanted = self.late_batch if evaluated >= self.late_after else early
         return min(wanted, budget - evaluated)
+
+
+DEFAULT_SEARCH = SearchSettings()
 
 
 @dataclass(slots=True)
@@ -66,7 +69,7 @@ class _Run:
     forecasts: list[Forecast] = field(default_factory=list)
     rows: dict[str, Rows] = field(default_factory=dict)
     seen: set[bytes] = field(default_factory=set)
-    roofline: RooflineFront = RooflineFront(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 3)))
+    roofline: RooflineFront = NO_ROOFLINE
     box: Box | None = None
     model: CostModel | None = None
     carried: Codes | None = None
@@ -82,8 +85,8 @@ def search(
     budget: int,
     seed: int,
     evaluate_batch: EvaluateBatch,
-    observer: Observer = Silent(),
-    settings: SearchSettings = SearchSettings(),
+    observer: Observer = SILENT,
+    settings: SearchSettings = DEFAULT_SEARCH,
 ) -> SearchResult:
     """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them."""
     run = _Run(problem, layout_of(problem), budget, seed, evaluate_batch, observer, settings)

@@ -1,4 +1,4 @@
-"""The Optuna study of a run, for dashboards and importances: a view of the record that can be made again at any time."""
+"""The Optuna study of a run, for dashboards and importances: a view of the record, made again when it is lost."""
 
 from collections.abc import Sequence
 from pathlib import Path

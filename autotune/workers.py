@@ -1,6 +1,6 @@
 """Evaluating designs in several processes, which may die: their designs are tried again, alone, up to three times.
 
-Results come back in the order of submission whatever the number of workers, and each is handed on as soon as it is there.
+Results come back in the order of submission whatever the number of workers; each is handed on as soon as it is there.
 """
 
 import multiprocessing

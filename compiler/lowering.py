@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from compiler.attention import AttentionLowering
 from compiler.geometry import ceil_div
@@ -85,9 +86,9 @@ def lower_task(
             return (HostPhase(shape.name, HOST_OWNER, work_ns, launch=True),)
 
 
-def embedding_columns(shape: EmbeddingShape, pool: PoolShape) -> int:
-    """Return the columns of one table row that each channel holds."""
-    return int(ceil_div(shape.width, pool.channels * pool.lanes))
+def embedding_columns(shape: EmbeddingShape, pool: PoolShape) -> Any:
+    """Return the columns of one table row that each channel holds (records may hold arrays)."""
+    return ceil_div(shape.width, pool.channels * pool.lanes)
 
 
 def embedding_phase(shape: EmbeddingShape, system: System) -> PimPhase:

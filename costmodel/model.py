@@ -1,4 +1,4 @@
-"""The learned cost of a task: gradient-boosted trees on log(simulated cycles / lower bound), one model per operator kind.
+"""The learned cost of a task: boosted trees on log(simulated cycles / lower bound), one model per operator kind.
 
 Learning the residual to the bound instead of the cycles leaves the model only what the bound cannot see. Rows go in as
 arrays, predictions come out in cycles and never beat the bound.
@@ -69,14 +69,15 @@ class CostModel:
 
 
 FEWEST_ROWS = 8
+DEFAULT_MODEL = ModelSettings()
 
 
-def train(rows: Mapping[str, Rows], seed: int, settings: ModelSettings = ModelSettings()) -> CostModel:
+def train(rows: Mapping[str, Rows], seed: int, settings: ModelSettings = DEFAULT_MODEL) -> CostModel:
     """Train one model per kind; the same rows and seed give the same model."""
     return CostModel({kind: train_kind(rows[kind], seed, settings) for kind in sorted(rows)})
 
 
-def train_kind(rows: Rows, seed: int, settings: ModelSettings = ModelSettings()) -> KindModel:
+def train_kind(rows: Rows, seed: int, settings: ModelSettings = DEFAULT_MODEL) -> KindModel:
     """Train the model of one kind on its rows; too few, or all of one ratio, give a constant."""
     recent = slice(-settings.most_rows, None)
     features, target = rows.features[recent], rows.log_ratio[recent]

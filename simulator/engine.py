@@ -24,7 +24,7 @@ from simulator.channel import (
 )
 from simulator.engine_timing import CLOSES, NO_STEP, OPENS, TOGGLES_MODE, EngineTiming
 from simulator.isa import CODE_OF, KINDS, Kind
-from simulator.jit import inlined, njit
+from simulator.jit import inlined, kernel
 from simulator.program_code import BANK, DEPTH_LIMIT, END, EVENT, LOOP, ROW, ProgramCode
 
 Array = NDArray[np.int64]
@@ -107,10 +107,12 @@ def _node(timing: EngineTiming, level: int, bank: int) -> int:
 def _earliest(timing: EngineTiming, channel: _Channel, kind: int, bank: int) -> int:
     """Return the first cycle at which the table allows this command next."""
     cycle = channel.scalars[CLOCK] + 1
+    # Named before the loop: taken out of their records inside it, the arrays' headers are copied at every entry.
+    last, preceding, gap, first = channel.last, timing.preceding, timing.gap, timing.first
     for level in range(timing.levels[kind]):
         node = _node(timing, level, bank)
-        for entry in range(timing.first[kind, level], timing.first[kind, level + 1]):
-            cycle = max(cycle, channel.last[node, timing.preceding[entry]] + timing.gap[entry])
+        for entry in range(first[kind, level], first[kind, level + 1]):
+            cycle = max(cycle, last[node, preceding[entry]] + gap[entry])
     for row in range(timing.window_first[kind], timing.window_first[kind + 1]):
         level = timing.windows[row, 1]
         if level < timing.levels[kind]:
@@ -170,13 +172,13 @@ def _issue(timing: EngineTiming, channel: _Channel, kind: int, bank: int, row: i
         channel.summary[FIRST_ISSUE] = cycle
 
 
-@njit
+@kernel
 def _issue_own(timing: EngineTiming, channel: _Channel, kind: int, bank: int, row: int, due: int) -> None:
     """Issue a command of the controller's own, at its earliest but not before it is due."""
     _issue(timing, channel, kind, bank, row, max(_earliest(timing, channel, kind, bank), due))
 
 
-@njit
+@kernel
 def _refresh(timing: EngineTiming, channel: _Channel) -> None:
     """Close the banks, refresh, and set when the next refresh is due."""
     due = channel.scalars[NEXT_REFRESH]
@@ -189,7 +191,7 @@ def _refresh(timing: EngineTiming, channel: _Channel) -> None:
     channel.summary[REFRESHES] += 1
 
 
-@njit
+@kernel
 def _reopen(timing: EngineTiming, channel: _Channel) -> None:
     """Open again the rows that were open before the refreshes."""
     same = channel.rows[0] != CLOSED
@@ -203,13 +205,13 @@ def _reopen(timing: EngineTiming, channel: _Channel) -> None:
             _issue_own(timing, channel, ACT, bank, channel.rows[bank], 0)
 
 
-@njit
+@kernel
 def _cycle_after_refreshes(timing: EngineTiming, channel: _Channel, kind: int, bank: int) -> int:
     """Issue the refreshes due before a command and return its cycle, -1 if refreshes leave it no room."""
     for _ in range(OVERTAKEN_LIMIT):
         cycle = max(_earliest(timing, channel, kind, bank), channel.scalars[HOLD])
         if cycle < channel.scalars[NEXT_REFRESH]:
-            return cycle
+            return cycle  # type: ignore[no-any-return]
         for place in range(len(channel.rows)):
             channel.rows[place] = channel.open_row[place]
         while cycle >= channel.scalars[NEXT_REFRESH]:
@@ -225,7 +227,7 @@ def _skip(code: ProgramCode, timing: EngineTiming, channel: _Channel, place: int
     """Jump over the repetitions of the command just issued, its loop's whole body, that no refresh overtakes."""
     kind = code.kind[place]
     step, cycle = timing.step[kind], channel.scalars[CLOCK]
-    left = code.count[code.target[place + 1]] - 1 - channel.variables[depth - 1]
+    left = code.repetitions[code.target[place + 1]] - 1 - channel.variables[depth - 1]
     skipped = min(left, (channel.scalars[NEXT_REFRESH] - 1 - cycle) // step)
     if skipped > 0:
         _mark(timing, channel, kind, bank, cycle + skipped * step)
@@ -250,23 +252,23 @@ def _command(code: ProgramCode, timing: EngineTiming, channel: _Channel, place: 
     return True
 
 
-@njit
+@kernel
 def _run(code: ProgramCode, timing: EngineTiming, channel: _Channel, events: Array) -> int:
     """Walk the program and return a status; a bad status leaves the event or kind it is about in the summary."""
-    variables = channel.variables
+    variables, kinds, count, target = channel.variables, code.kind, code.repetitions, code.target
     depth, place = 0, 0
-    while place < len(code.kind):
-        kind = code.kind[place]
+    while place < len(kinds):
+        kind = kinds[place]
         if kind == LOOP:
-            if code.count[place] == 0:
-                place = code.target[place]
+            if count[place] == 0:
+                place = target[place]
             else:
                 variables[depth] = 0
                 depth += 1
         elif kind == END:
             variables[depth - 1] += 1
-            if variables[depth - 1] < code.count[code.target[place]]:
-                place = code.target[place]
+            if variables[depth - 1] < count[target[place]]:
+                place = target[place]
             else:
                 depth -= 1
         elif kind == SIGNAL:

@@ -1,9 +1,12 @@
 """The one place where functions are compiled: numba's decorators, cached on disk and with their types kept for mypy.
 
-The cache does not know of a change here: remove `__pycache__` after editing this module.
+numba renews a cached function when its own file changes, not when one it calls or a constant it uses does. So the cache
+has a folder for each state of the simulator's sources, and stale machine code is never met.
 """
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -11,11 +14,23 @@ import numba
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_njit: Any = numba.njit  # its stub lacks the option _nrt
+_njit: Any = numba.njit  # the stubs lack the option _nrt
+_config: Any = numba.config
+
+
+def _sources_fingerprint() -> str:
+    folder = Path(__file__).parent
+    sources = sorted(folder.rglob("*.py"))
+    text = "\n".join(f"{path.relative_to(folder)}\n{path.read_text(encoding='utf-8')}" for path in sources)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_folder = Path(_config.CACHE_DIR or Path(__file__).parent / "__pycache__")
+_config.CACHE_DIR = str(_folder / f"kernels-{_sources_fingerprint()[:16]}")
 
 
 def njit(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a function at its first call; the machine code is kept beside the module for the next process."""
+    """Compile a function at its first call; the machine code is kept for the next process."""
     return cast("Callable[Parameters, Result]", _njit(cache=True)(function))
 
 

@@ -21,14 +21,14 @@ DEPTH_LIMIT = 16
 class ProgramCode(NamedTuple):
     """The arrays of one program; a named tuple, because compiled functions take those as they are.
 
-    `kind`, `count` (of a LOOP), `target` (of LOOP and END) and `alone` are int64[instructions]; `alone` is 1 for a
-    command that is the whole body of a loop and addresses the same node in every repetition. `constant` is
+    `kind`, `repetitions` (of a LOOP), `target` (of LOOP and END) and `alone` are int64[instructions]; `alone` is 1 for
+    a command that is the whole body of a loop and addresses the same node in every repetition. `constant` is
     int64[instructions, 3] and `coefficient` int64[instructions, 3, depth], for bank, row and event. Every bank lies
     within `lowest_bank` and `highest_bank`; `signals` is one more than the highest event signalled.
     """
 
     kind: NDArray[np.int64]
-    count: NDArray[np.int64]
+    repetitions: NDArray[np.int64]
     target: NDArray[np.int64]
     alone: NDArray[np.int64]
     constant: NDArray[np.int64]
@@ -68,8 +68,18 @@ def flatten(program: Program) -> ProgramCode:
             constant[index, place] = operand.constant
             for depth, value in operand.terms:
                 coefficient[index, place, depth] = value
-    columns = (np.ascontiguousarray(rows[:, column]) for column in range(4))
-    return ProgramCode(*columns, constant, coefficient, min(lists.banks), max(lists.banks), max(lists.events) + 1)
+    kind, repetitions, target, alone = (np.ascontiguousarray(rows[:, column]) for column in range(4))
+    return ProgramCode(
+        kind=kind,
+        repetitions=repetitions,
+        target=target,
+        alone=alone,
+        constant=constant,
+        coefficient=coefficient,
+        lowest_bank=min(lists.banks),
+        highest_bank=max(lists.banks),
+        signals=max(lists.events) + 1,
+    )
 
 
 def _flatten_block(body: tuple[Instruction, ...], counts: tuple[int, ...], lists: _Lists) -> None:
@@ -103,7 +113,7 @@ def _flatten_command(command: Command, counts: tuple[int, ...], only: bool, list
         if command.kind in EVENT_KINDS:
             lowest, highest = _range(command.event, counts)
             if lowest < 0:
-                raise IllegalProgram(f"{command.kind}: expected an event number of at least 0, found {lowest}")
+                raise IllegalProgram(f"{command.kind}: expected an event number of at least 0, found event {lowest}")
             if command.kind is Kind.SIGNAL:
                 lists.events.append(highest)
         if addressed:

@@ -64,7 +64,9 @@ def run_reference(
                 state.scalars[HOLD] = max(state.hold, _arrival(command, index, events))
             case Kind.SIGNAL:
                 if command.event < 0:
-                    raise IllegalProgram(f"command {index}, SIGNAL: expected an event number, found {command.event}")
+                    raise IllegalProgram(
+                        f"command {index}, SIGNAL: expected an event number of at least 0, found event {command.event}"
+                    )
                 signals[command.event] = state.completion
             case _:
                 check(command, index, state.open_row, state.register_mode, device.organisation)

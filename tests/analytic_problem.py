@@ -102,7 +102,8 @@ class AnalyticProblem:
         units = banks / self._hardware(codes, "banks_per_unit", 1)
         lanes = self._hardware(codes, "lanes", 16)
         bounds = [np.maximum(spec.macs / (units * lanes), 40 * spec.rows / banks) for spec in self.specs]
-        return np.ceil(np.stack(bounds, axis=1))
+        rounded: Floats = np.ceil(np.stack(bounds, axis=1))
+        return rounded
 
     def objectives(self, codes: Codes, cycles: Floats) -> Floats:
         multiplicity = np.array([spec.multiplicity for spec in self.specs], dtype=np.float64)

@@ -28,8 +28,8 @@ class Commands:
     cycle: NDArray[np.int32]
     name: NDArray[np.int8]
     channel: NDArray[np.int8]
-    bank_group: NDArray[np.int8]
-    bank: NDArray[np.int8]
+    bank_group: NDArray[np.int16]
+    bank: NDArray[np.int16]
     row: NDArray[np.int32]
     column: NDArray[np.int32]
     instruction: NDArray[np.int32]
@@ -77,9 +77,9 @@ def _commands(pieces: list[Log], requests: Requests, rules: Rules) -> Commands:
         return np.concatenate([getattr(piece, name)[: piece.size[0]] for piece in pieces])
 
     instruction = joined("instruction")
-    bank, row = requests.bank.astype(np.int8), requests.row.astype(np.int32)
-    group = np.where(bank < 0, -1, bank // rules.banks_per_group).astype(np.int8)
-    within = np.where(bank < 0, -1, bank % rules.banks_per_group).astype(np.int8)
+    bank, row = requests.bank.astype(np.int16), requests.row.astype(np.int32)
+    group = np.where(bank < 0, -1, bank // rules.banks_per_group).astype(np.int16)
+    within = np.where(bank < 0, -1, bank % rules.banks_per_group).astype(np.int16)
     return Commands(
         cycle=joined("cycle"),
         name=joined("command"),

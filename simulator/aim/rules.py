@@ -52,17 +52,19 @@ class Rules(NamedTuple):
 
 def rules_of(device: Device) -> Rules:
     """Resolve a device's rules; raises UserError for one that AiM instruction traces cannot be replayed on."""
-    table = timing_table(device)
     organisation = device.organisation
     if device.family != "gddr6-aim":
         raise _unfit(device, f"family {device.family}")
-    if device.refresh or table.windows:
-        raise _unfit(device, "one with refresh" if device.refresh else "one with an activation window")
+    if device.refresh:
+        raise _unfit(device, "one with refresh")
     if organisation.channels > MASK_BITS:
         raise _unfit(device, f"{organisation.channels} channels, more than a mask of {MASK_BITS} bits can name")
     missing = sorted({name for text in LATENCIES.values() for name in text.split(" + ")} - set(device.timing))
     if missing:
         raise _unfit(device, f"one without the timing values {', '.join(missing)}")
+    table = timing_table(device)
+    if table.windows:
+        raise _unfit(device, "one with an activation window")
     return Rules(
         gap=table.gap,
         scope=np.array([LEVELS.index(scope_of(kind)) for kind in KINDS], dtype=np.int64),

@@ -1,0 +1,208 @@
+"""The search problem of the product: devices and schedules for one decode step, in the terms of `autotune.problem`."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune import system_energy
+from autotune.evaluation import evaluate_design
+from autotune.hand_mapping import hand_mapping, overlapped_mapping
+from autotune.problem import Codes, Evaluation, Knob
+from autotune.scenario import Scenario
+from compiler.capacity import copies_of, embedding_rows
+from compiler.closed_form import TaskForm, attention_form, host_occurrence_cycles, linear_form
+from compiler.device_table import DeviceTable
+from compiler.geometry import ceil_div
+from compiler.legality import legal, reasons, rules
+from compiler.linear import LinearShape, linear_geometry
+from compiler.schedule import Place, pool_shape
+from compiler.workload import EmbeddingShape, ExpertsShape, HostShape, Schedulable
+from configs.knobs import base_knobs
+from costmodel.features import feature_names, features
+from simulator.scaling import impossibilities
+from simulator.timeline import StepSimulator
+
+Floats = NDArray[np.float64]
+PLACE, SEGMENT, ORDER = "place", "segment_columns", "order"
+
+
+class DecodeProblem:
+    """Implements `autotune.problem.Problem` for one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Keep the scenario; simulators of devices are made when first needed."""
+        self.scenario = scenario
+        self.space = scenario.space
+        self._simulators: dict[str, StepSimulator] = {}
+        self._shapes = {shape.name: shape for shape in self.space.schedulables}
+        self._copies = copies_of(scenario.workload)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """Hardware knobs, then those of every task's schedule."""
+        return self.space.knobs
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the scheduled operators."""
+        return tuple(self._shapes)
+
+    @cached_property
+    def occurrences(self) -> Floats:
+        """How often each scheduled operator runs per step; experts as often as one is active, on average."""
+        return np.array([self.scenario.occurrences(name) for name in self.tasks])
+
+    def kind(self, task: str) -> str:
+        """Return linear or attention."""
+        return "linear" if isinstance(self._shapes[task], LinearShape) else "attention"
+
+    def legal(self, codes: Codes) -> NDArray[np.bool_]:
+        """Return which designs have a buildable device, legal schedules, and room for everything."""
+        index = self.scenario.hardware_index(codes)
+        fine = ~np.isnan(self.scenario.area_mm2[index])
+        table = self.scenario.table.take(index)
+        for shape in self.space.schedulables:
+            schedule = self.space.schedule_arrays(shape, codes)
+            fine &= legal(schedule.place, rules(shape, schedule, table.pool))
+        possible = np.flatnonzero(fine)
+        if len(possible):
+            kept = codes[possible]
+            fine[possible] = self.rows(kept) <= self.scenario.table.pool.rows[index[possible]]
+        return fine
+
+    def rows(self, codes: Codes) -> Floats:
+        """Return the rows of every bank that weights, embedding and KV cache take in each design."""
+        table = self._table(codes)
+        total = np.zeros(len(codes))
+        for shape in self.space.schedulables:
+            total += self._copies[shape.name] * self._form(shape, codes, table).rows
+        for item in self.scenario.workload.shapes:
+            if isinstance(item, EmbeddingShape):
+                total += self._copies[item.name] * embedding_rows(item, table.pool)
+        return total
+
+    def reasons(self, codes: Codes) -> tuple[str, ...]:
+        """Return why one design is illegal."""
+        impossible = impossibilities(self.scenario.base, self.space.hardware(codes))
+        if impossible:
+            return impossible
+        pool = pool_shape(self.scenario.system(codes).device, self.scenario.devices)
+        found: list[str] = []
+        for shape in self.space.schedulables:
+            schedule = self.space.schedule(shape, codes)
+            found += reasons(shape.name, schedule.place, rules(shape, schedule, pool))
+        if found:
+            return tuple(found)
+        needed = float(self.rows(codes[None, :])[0])
+        if needed > pool.rows:
+            found.append(f"capacity: needs {needed:.0f} rows of every bank, the device has {pool.rows}")
+        return tuple(found)
+
+    def canonical(self, codes: Codes) -> Codes:
+        """Set knobs without effect to code 0: all but `place` on the host, order without groups, longer segments."""
+        result = codes.copy()
+        index = self.scenario.hardware_index(codes)
+        pool = self.scenario.table.take(index).pool
+        for shape in self.space.schedulables:
+            columns = {self.knobs[i].name: i for i in self.space.columns(shape.name)}
+            schedule = self.space.schedule_arrays(shape, codes)
+            if isinstance(shape, LinearShape):
+                self._canonical_linear(shape, schedule, pool, columns, result)
+            on_host = schedule.place == Place.HOST
+            for name, column in columns.items():
+                if name != PLACE:
+                    result[on_host, column] = 0
+        return result
+
+    def _canonical_linear(
+        self, shape: LinearShape, schedule: Any, pool: Any, columns: dict[str, int], result: Codes
+    ) -> None:
+        values = np.array(self.knobs[columns[SEGMENT]].values)
+        total = ceil_div(ceil_div(shape.inputs, schedule.reduction_split), pool.lanes)
+        longest = schedule.segment_columns >= total
+        enough = np.where(values[None, :] >= total[:, None], values[None, :], values.max() + 1)
+        shortest = np.where(enough.min(axis=1) > values.max(), schedule.segment_columns, enough.min(axis=1))
+        codes_of = {int(value): code for code, value in enumerate(values)}
+        chosen = np.array([codes_of[int(value)] for value in shortest], dtype=np.int64)
+        result[longest, columns[SEGMENT]] = chosen[longest]
+        sizes = linear_geometry(shape, max(shape.parts) if len(shape.parts) > 1 else shape.outputs, schedule, pool)
+        whole = linear_geometry(shape, shape.outputs, schedule, pool)
+        groups = np.where(schedule.merged, whole.groups, sizes.groups)
+        result[(groups == 1) | (sizes.segments == 1), columns[ORDER]] = 0
+
+    def feature_names(self, kind: str) -> tuple[str, ...]:
+        """Return the names of the features of a kind."""
+        return feature_names(kind)
+
+    def features(self, codes: Codes, task: str) -> Floats:
+        """Return the features of one task under each design."""
+        shape, table = self._shapes[task], self._table(codes)
+        return features(shape, self.space.schedule_arrays(shape, codes), table, self._form(shape, codes, table))
+
+    def bound_cycles(self, codes: Codes) -> Floats:
+        """Return the lower bound of one occurrence of each task with the design's own schedule."""
+        table = self._table(codes)
+        return np.stack([self._form(shape, codes, table).bound for shape in self.space.schedulables], axis=1)
+
+    def objectives(self, codes: Codes, cycles: Floats) -> Floats:
+        """Return latency, energy and area; energy follows from commands, bytes and latency."""
+        scenario, table = self.scenario, self._table(codes)
+        latency_cycles = cycles @ self.occurrences + self._fixed_cycles
+        energy = np.zeros(len(codes))
+        active_cycles = np.zeros(len(codes))
+        moved = np.zeros(len(codes))
+        for shape, count in zip(self.space.schedulables, self.occurrences, strict=True):
+            form = self._form(shape, codes, table)
+            energy += count * (form.commands * table.command_pj).sum(axis=1)
+            active_cycles += count * form.parts["channel"] * self._active_channels(shape, codes, table)
+            moved += count * (form.parts["down"] + form.parts["up"])
+        energy += system_energy.refresh_pj(scenario, table, latency_cycles)
+        energy += system_energy.standby_pj(scenario, table, latency_cycles, active_cycles)
+        energy += system_energy.link_pj(scenario, system_energy.transfer_bytes(scenario, moved))
+        latency_ns = latency_cycles * scenario.base.clock_ps / 1000
+        area = scenario.area_mm2[scenario.hardware_index(codes)]
+        return np.stack([latency_ns, energy, area], axis=1)
+
+    def baselines(self) -> Codes:
+        """Return the hand mapping and its overlapped form on the base device, where the space holds them."""
+        system = self.scenario.system_of_base
+        starts = [mapping(self.space.schedulables, system) for mapping in (hand_mapping, overlapped_mapping)]
+        found = [self.space.encode(base_knobs(self.scenario.base), schedules) for schedules in starts]
+        codes = [item for item in found if item is not None]
+        return np.array(codes, dtype=np.int64).reshape(len(codes), len(self.knobs))
+
+    def evaluate(self, codes: Codes) -> Evaluation:
+        """Lower and simulate one legal design."""
+        system = self.scenario.system(codes)
+        simulator = self._simulators.get(system.device.name)
+        if simulator is None:
+            simulator = self._simulators[system.device.name] = StepSimulator(system.device)
+        bounds = self.bound_cycles(codes[None, :])[0]
+        return evaluate_design(self.scenario, codes, self.space.schedules(codes), simulator, bounds)
+
+    def _table(self, codes: Codes) -> DeviceTable:
+        return self.scenario.table.take(self.scenario.hardware_index(codes))
+
+    def _form(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> TaskForm:
+        schedule = self.space.schedule_arrays(shape, codes)
+        if isinstance(shape, LinearShape):
+            return linear_form(shape, schedule, table, self.scenario.costs)
+        return attention_form(shape, schedule, table, self.scenario.costs)
+
+    def _active_channels(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> Floats:
+        if isinstance(shape, LinearShape):
+            return np.asarray(table.pool.channels, dtype=np.float64)
+        split = self.space.schedule_arrays(shape, codes).token_split
+        return np.minimum(np.asarray(table.pool.channels, dtype=np.float64), shape.units * split)
+
+    @cached_property
+    def _fixed_cycles(self) -> float:
+        """Cycles of what no schedule changes: host operators, and the embedding's two trips over the link."""
+        workload, costs = self.scenario.workload, self.scenario.costs
+        total = 2.0 * float(costs.latency)
+        for shape, multiplicity in zip(workload.shapes, workload.multiplicities, strict=True):
+            if isinstance(shape, HostShape):
+                total += multiplicity * host_occurrence_cycles(shape.moved_bytes, shape.operations, costs)
+        return total

@@ -1,0 +1,136 @@
+"""One design point, exactly: lowered, simulated as a whole step, its energy and area put beside its latency."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune import system_energy
+from autotune.problem import Codes, Evaluation, TaskMeasurement
+from autotune.scenario import Scenario
+from compiler.capacity import capacity_plan
+from compiler.instructions import instruction_count, program_size
+from compiler.linear import LinearShape
+from compiler.lowering import System, lower_step
+from compiler.routing import ExpertLoad
+from compiler.schedule import Schedule
+from simulator.energy import command_energy
+from simulator.isa import CODE_OF, KINDS, Kind
+from simulator.step import PimPhase, Step
+from simulator.timeline import StepReport, StepSimulator
+
+Floats = NDArray[np.float64]
+MS_PER_NS, W_PER_PJ_PER_NS, MJ_PER_PJ = 1e-6, 1e-3, 1e-9
+
+
+def evaluate_design(
+    scenario: Scenario, codes: Codes, schedules: Mapping[str, Schedule], simulator: StepSimulator, bounds: Floats
+) -> Evaluation:
+    """Return the evaluation of one legal design; `bounds` are the lower bounds per scheduled operator in cycles.
+
+    A mixture of experts with a batch is simulated under every uniform routing draw (its mean is the latency) and every
+    skewed one.
+    """
+    system = scenario.system(codes)
+    steps = [lower_step(scenario.workload, schedules, system, loads) for loads in scenario.uniform_loads]
+    reports = [simulator.run(step) for step in steps]
+    latencies_ns = np.array([system.device.nanoseconds(report.latency_cycles) for report in reports])
+    skewed = [_latency_ns(scenario, schedules, simulator, system, loads) for loads in scenario.skewed_loads]
+    lines = [_energy_lines(scenario, codes, system, report) for report in reports]
+    mean_lines = {name: float(np.mean([line[name] for line in lines])) for name in lines[0]}
+    energy_pj = sum(value for name, value in mean_lines.items() if name != "energy_host_pj")
+    latency_ns = float(latencies_ns.mean())
+    details = {
+        **mean_lines,
+        **_figures(scenario, schedules, system, steps[0], reports[0]),
+        "power_average_w": energy_pj / latency_ns * W_PER_PJ_PER_NS,
+        "throughput_tokens_per_s": scenario.workload.batch / latency_ns * 1e9,
+    }
+    if skewed:
+        details["latency_p95_ns"] = float(np.percentile(latencies_ns, 95))
+        details["latency_skewed_routing_ns"] = float(np.mean(skewed))
+    return Evaluation(
+        codes=tuple(int(code) for code in codes),
+        latency_ns=latency_ns,
+        energy_pj=float(energy_pj),
+        area_mm2=float(scenario.area_mm2[scenario.hardware_index(codes[None, :])[0]]),
+        tasks=_measurements(scenario, reports, bounds),
+        details=tuple(details.items()),
+    )
+
+
+def _latency_ns(
+    scenario: Scenario,
+    schedules: Mapping[str, Schedule],
+    simulator: StepSimulator,
+    system: System,
+    loads: tuple[ExpertLoad, ...],
+) -> float:
+    report = simulator.run(lower_step(scenario.workload, schedules, system, loads))
+    return system.device.nanoseconds(report.latency_cycles)
+
+
+def _measurements(scenario: Scenario, reports: Sequence[StepReport], bounds: Floats) -> tuple[TaskMeasurement, ...]:
+    """Average each operator's share of the steps over its occurrences, rounded up to whole cycles."""
+    found = []
+    for shape, bound in zip(scenario.space.schedulables, bounds, strict=True):
+        occurrences = scenario.occurrences(shape.name)
+        cycles = float(np.mean([report.owner_cycles.get(shape.name, 0) for report in reports])) / occurrences
+        kind = "linear" if isinstance(shape, LinearShape) else "attention"
+        found.append(TaskMeasurement(shape.name, kind, round(occurrences), int(np.ceil(cycles)), int(bound)))
+    return tuple(found)
+
+
+def _energy_lines(scenario: Scenario, codes: Codes, system: System, report: StepReport) -> dict[str, float]:
+    """Return pJ by place; the host is shown and belongs to no total."""
+    table = scenario.table.take(scenario.hardware_index(codes[None, :]))
+    counts = report.counts.copy()
+    # Refreshes are counted from the latency, on idle channels too.
+    counts[CODE_OF[Kind.REFab]] = 0
+    per_command = command_energy(system.device)
+    latency = np.array([report.latency_cycles])
+    refresh = system_energy.refresh_pj(scenario, table, latency)
+    standby = system_energy.standby_pj(scenario, table, latency, np.array([report.channel_busy_cycles]))
+    moved = report.down_bytes + report.up_bytes
+    return {
+        "energy_rows_pj": float(counts @ per_command.row),
+        "energy_columns_pj": float(counts @ per_command.column),
+        "energy_data_bus_pj": float(counts @ per_command.data_bus),
+        "energy_controller_pj": float(counts @ per_command.controller),
+        "energy_refresh_pj": float(refresh[0]),
+        "energy_standby_pj": float(standby[0]),
+        "energy_link_pj": float(system_energy.link_pj(scenario, moved)),
+        "energy_host_pj": report.host_busy_cycles * system.device.clock_ps * system.host.power_w * 1e-3 * 1e3,
+    }
+
+
+def _figures(
+    scenario: Scenario, schedules: Mapping[str, Schedule], system: System, step: Step, report: StepReport
+) -> dict[str, float]:
+    plan = capacity_plan(scenario.workload, schedules, system)
+    phases = [phase for index in step.sequence for phase in step.tasks[index].phases if isinstance(phase, PimPhase)]
+    dispatcher = system.device.dispatcher
+    instructions = sum(instruction_count(phase.program) for phase in phases)
+    programs = {id(phase.program): phase.program for phase in phases}
+    macs = report.counts[CODE_OF[Kind.MAC16]] / system.pool.channels
+    figures = {
+        "rows_used_per_bank": float(plan.rows_needed),
+        "rows_available_per_bank": float(plan.rows_available),
+        "refreshes_per_channel": float(report.refreshes),
+        "commands_simulated": float(report.commands_simulated),
+        "mac_duty": float(macs * system.device.timing["nCCDMAC"] / report.latency_cycles),
+        "host_busy_share": report.host_busy_cycles / report.latency_cycles,
+        "link_busy_share": report.link_busy_cycles / report.latency_cycles,
+        "channel_busy_share": report.channel_busy_cycles / (system.pool.channels * report.latency_cycles),
+        "link_bytes_per_device": float(report.down_bytes + report.up_bytes),
+        "instructions_per_token": float(instructions),
+        "program_instructions_stored": float(sum(program_size(program) for program in programs.values())),
+    }
+    if dispatcher is not None:
+        figures["instruction_bytes_per_token"] = float(instructions * dispatcher.instruction_bytes)
+    return figures
+
+
+def command_counts(report: StepReport) -> dict[str, float]:
+    """Return the commands of all channels by name, those that occur."""
+    return {str(kind): float(count) for kind, count in zip(KINDS, report.counts, strict=True) if count}

@@ -1,0 +1,93 @@
+"""The mapping an engineer writes by hand, as schedules: the yardstick that is always among the first points.
+
+It follows the published CENT mapping (ASPLOS'25): outputs dealt to banks, one K-slice of a row at a time, groups of
+accumulators whose partial sums leave and return per slice, matrices one by one, one query head at a time.
+"""
+
+from collections.abc import Sequence
+
+from compiler.attention import AttentionShape
+from compiler.geometry import ceil_div
+from compiler.linear import LinearShape
+from compiler.lowering import System
+from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, PoolShape, Schedule
+from compiler.workload import Schedulable
+
+LARGEST_SEGMENT = 128
+MOST_REGISTERS = 32
+
+
+def hand_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
+    """Return the hand-written schedules for a system."""
+    pool = system.pool
+    return {
+        shape.name: _hand_linear(shape, pool) if isinstance(shape, LinearShape) else _hand_attention(shape, pool)
+        for shape in shapes
+    }
+
+
+def overlapped_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
+    """Return the hand mapping after the obvious repairs: one pass over shared inputs, rows opened ahead, rows reused."""
+    pool = system.pool
+    return {
+        shape.name: _overlapped_linear(shape, pool)
+        if isinstance(shape, LinearShape)
+        else _overlapped_attention(shape, pool)
+        for shape in shapes
+    }
+
+
+def _hand_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
+    return LinearSchedule(
+        segment_columns=_segment(pool, reuse=1),
+        registers=min(pool.accumulators, MOST_REGISTERS),
+        order=LoopOrder.SPILL,
+        merged=len(shape.parts) == 1,
+        preactivate=False,
+    )
+
+
+def _hand_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule:
+    return AttentionSchedule(
+        token_split=_token_split(shape, pool),
+        context_segment_columns=_segment(pool, reuse=1),
+        registers=min(pool.accumulators, MOST_REGISTERS),
+        preactivate=False,
+    )
+
+
+def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
+    reuse = max(r for r in (1, 2, 4, 8) if shape.vectors % r == 0 and r <= pool.buffer_columns)
+    return LinearSchedule(segment_columns=_segment(pool, reuse), reuse=reuse, registers=_registers(pool))
+
+
+def _overlapped_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule:
+    key_columns = ceil_div(shape.head_dim, pool.lanes)
+    reuses = [r for r in (1, 2, 4, 8) if shape.group % r == 0]
+    score = max(r for r in reuses if r * key_columns <= pool.buffer_columns or r == 1)
+    context = max(r for r in reuses if r * 8 <= pool.buffer_columns or r == 1)
+    return AttentionSchedule(
+        token_split=_token_split(shape, pool),
+        score_reuse=score,
+        context_segment_columns=_segment(pool, context),
+        context_reuse=context,
+        registers=_registers(pool),
+    )
+
+
+def _registers(pool: PoolShape) -> int:
+    return int(min(pool.accumulators, MOST_REGISTERS))
+
+
+def _segment(pool: PoolShape, reuse: int) -> int:
+    """Return the longest segment, a power of two, that a row and the global buffer hold."""
+    longest = min(pool.columns, pool.buffer_columns // reuse, LARGEST_SEGMENT)
+    return 1 << (max(longest, 1).bit_length() - 1)
+
+
+def _token_split(shape: AttentionShape, pool: PoolShape) -> int:
+    """Return the split that occupies every channel when there are fewer units than channels."""
+    split = 1
+    while shape.units * split * 2 <= pool.channels and pool.channels % (split * 2) == 0:
+        split *= 2
+    return split

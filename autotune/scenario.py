@@ -1,0 +1,134 @@
+"""A scenario made ready: the workload of a model, the base device, the space, and tables of every candidate device.
+
+Everything a `DecodeProblem` reads and nothing that depends on a design. Made anew in every worker from plain values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.problem import Codes
+from autotune.space import HARDWARE_GROUP, Space, space_of
+from compiler.capacity import devices_needed, require_capacity
+from compiler.closed_form import SystemCosts
+from compiler.device_table import DeviceTable, device_table
+from compiler.lowering import System
+from compiler.routing import ExpertLoad, draw_loads
+from compiler.workload import ExpertsShape, Workload
+from configs.device import Device
+from configs.errors import UserError
+from configs.knobs import HardwareKnobs
+from simulator.area import dram_area_mm2
+from simulator.scaling import impossibilities, scaled_device
+
+ROUTING_DRAWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is fixed during a search."""
+
+    workload: Workload
+    base: Device
+    devices: int
+    space: Space
+    costs: SystemCosts
+    candidates: tuple[Device | None, ...]
+    table: DeviceTable
+    area_mm2: NDArray[np.float64]
+    uniform_loads: tuple[tuple[ExpertLoad, ...], ...]
+    skewed_loads: tuple[tuple[ExpertLoad, ...], ...]
+    sizes: tuple[int, ...] = field(default=())
+
+    def hardware_index(self, codes: Codes) -> NDArray[np.int64]:
+        """Return the row of each design's device in the tables: int[n]."""
+        index = np.zeros(len(codes), dtype=np.int64)
+        for column, size in enumerate(self.sizes):
+            index = index * size + codes[:, column]
+        return index
+
+    @property
+    def system_of_base(self) -> System:
+        """The base device, as many as the scenario takes."""
+        return System(self.base, self.devices)
+
+    def occurrences(self, name: str) -> float:
+        """Return how often a scheduled operator runs per step; an expert's as often as one is active, on average."""
+        for shape, multiplicity in zip(self.workload.shapes, self.workload.multiplicities, strict=True):
+            if shape.name == name:
+                return float(multiplicity)
+            if isinstance(shape, ExpertsShape) and name in (shape.gate_up.name, shape.down.name):
+                return float(np.mean([sum(len(load) for load in loads) for loads in self.uniform_loads]))
+        raise KeyError(name)
+
+    def system(self, codes: Codes) -> System:
+        """Return the system of one design (int[k]); raises UserError for an impossible device."""
+        device = self.candidates[int(self.hardware_index(codes[None, :])[0])]
+        if device is None:
+            scaled_device(self.base, self.space.hardware(codes))
+            raise AssertionError("an impossible device was built")
+        return System(device, self.devices)
+
+
+def make_scenario(
+    workload: Workload,
+    base: Device,
+    *,
+    devices: int | None,
+    restrictions: Mapping[str, tuple[int | str, ...]] | None = None,
+    routing_seed: int = 0,
+) -> Scenario:
+    """Make a scenario; `devices` None takes as many as the scenario needs. Raises UserError with the way out."""
+    if base.host is None or base.link is None or base.energy is None or base.area is None:
+        raise UserError(
+            where=f"--hardware {base.name}",
+            expected="a device with host, link, energy and area sections",
+            found="a table for cross-checks only",
+            way_out="use gddr6-aim for searches",
+        )
+    capacity = base.organisation.capacity_bytes
+    count = devices if devices is not None else devices_needed(workload, capacity)
+    require_capacity(workload, capacity, count)
+    space = space_of(workload.schedulables, restrictions or {})
+    candidates = _candidate_devices(base, space)
+    known = [device if device is not None else base for device in candidates]
+    draws = [_loads(workload, routing_seed + draw, skewed) for skewed in (False, True) for draw in range(ROUTING_DRAWS)]
+    one_is_enough = workload.batch == 1 or not draws[0]
+    return Scenario(
+        workload=workload,
+        base=base,
+        devices=count,
+        space=space,
+        costs=SystemCosts(base.host, base.link, base.clock_ps, count),
+        candidates=candidates,
+        table=device_table(known, count),
+        area_mm2=np.array([_area(device, base, count) for device in candidates]),
+        uniform_loads=tuple(draws[:1] if one_is_enough else draws[:ROUTING_DRAWS]),
+        skewed_loads=() if one_is_enough else tuple(draws[ROUTING_DRAWS:]),
+        sizes=tuple(len(knob.values) for knob in space.knobs if knob.group == HARDWARE_GROUP),
+    )
+
+
+def _candidate_devices(base: Device, space: Space) -> tuple[Device | None, ...]:
+    """Scale the base to every combination of hardware knobs; None where it cannot be built."""
+    values = [knob.values for knob in space.knobs if knob.group == HARDWARE_GROUP]
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*values, indexing="ij")], axis=1)
+    knobs = [HardwareKnobs(*(int(value) for value in row)) for row in grid]
+    return tuple(None if impossibilities(base, item) else scaled_device(base, item) for item in knobs)
+
+
+def _area(device: Device | None, base: Device, count: int) -> float:
+    area = dram_area_mm2(device, base) if device is not None else None
+    return np.nan if area is None else area * count
+
+
+def _loads(workload: Workload, seed: int, skewed: bool) -> tuple[ExpertLoad, ...]:
+    """Draw the expert load of every expert operator in program order; empty for a dense model."""
+    operators = [workload.shapes[i] for i in workload.sequence if isinstance(workload.shapes[i], ExpertsShape)]
+    if not operators:
+        return ()
+    shape = operators[0]
+    assert isinstance(shape, ExpertsShape)
+    return draw_loads(shape.experts, shape.top_k, workload.batch, len(operators), seed=seed, skewed=skewed)

@@ -1,0 +1,127 @@
+"""The knobs of a decode problem: hardware knobs, then the schedule of every scheduled operator, as vectors of codes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autotune.problem import Codes, Knob
+from compiler.attention import AttentionShape
+from compiler.linear import LinearShape
+from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, Schedule
+from compiler.workload import Schedulable
+from configs.knobs import HARDWARE_KNOBS, HardwareKnobs
+
+HARDWARE_GROUP = "hardware"
+SPLITS = (1, 2, 4, 8, 16, 32, 64)
+REGISTERS = (32, 16, 8)
+SEGMENT_COLUMNS = (64, 128, 32, 16, 8)
+MOST_REUSE = 16
+YES_NO = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All knobs of a problem; a design is one code per knob, in this order."""
+
+    knobs: tuple[Knob, ...]
+    schedulables: tuple[Schedulable, ...]
+
+    def columns(self, group: str) -> list[int]:
+        """Return the positions of a group's knobs."""
+        return [index for index, knob in enumerate(self.knobs) if knob.group == group]
+
+    def schedule_arrays(self, shape: Schedulable, codes: Codes) -> Any:
+        """Return the schedule record of a task with one array entry per design (int[n, k])."""
+        values = {self.knobs[index].name: self._values(index, codes) for index in self.columns(shape.name)}
+        record = LinearSchedule if isinstance(shape, LinearShape) else AttentionSchedule
+        return record(**values)
+
+    def schedule(self, shape: Schedulable, codes: Codes) -> Schedule:
+        """Return the schedule of a task in one design (int[k])."""
+        chosen = {self.knobs[i].name: self.knobs[i].values[int(codes[i])] for i in self.columns(shape.name)}
+        chosen["place"] = Place(chosen["place"])
+        chosen["preactivate"] = bool(chosen["preactivate"])
+        if isinstance(shape, AttentionShape):
+            return AttentionSchedule(**chosen)  # type: ignore[arg-type]
+        chosen["order"] = LoopOrder(chosen["order"])
+        chosen["merged"] = bool(chosen["merged"])
+        return LinearSchedule(**chosen)  # type: ignore[arg-type]
+
+    def schedules(self, codes: Codes) -> dict[str, Schedule]:
+        """Return the schedules of all tasks of one design."""
+        return {shape.name: self.schedule(shape, codes) for shape in self.schedulables}
+
+    def hardware(self, codes: Codes) -> HardwareKnobs:
+        """Return the hardware knobs of one design."""
+        return HardwareKnobs(*(int(self.knobs[i].values[int(codes[i])]) for i in self.columns(HARDWARE_GROUP)))
+
+    def encode(self, hardware: HardwareKnobs, schedules: Mapping[str, Schedule]) -> Codes | None:
+        """Return the codes of a design (int[k]); None when it lies outside the space."""
+        codes = []
+        for knob in self.knobs:
+            record: Any = hardware if knob.group == HARDWARE_GROUP else schedules[knob.group]
+            value = getattr(record, knob.name)
+            value = int(value) if isinstance(value, bool) else value
+            if value not in knob.values:
+                return None
+            codes.append(knob.values.index(value))
+        return np.array(codes, dtype=np.int64)
+
+    def _values(self, index: int, codes: Codes) -> Any:
+        return np.array(self.knobs[index].values)[codes[:, index]]
+
+
+def space_of(schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, tuple[int | str, ...]]) -> Space:
+    """Return the space of these tasks; a restriction replaces the values of a knob (`banks_per_channel`, `o_proj.order`)."""
+    knobs = [Knob(item.name, HARDWARE_GROUP, item.values, item.unit) for item in HARDWARE_KNOBS]
+    for shape in schedulables:
+        knobs += _linear_knobs(shape) if isinstance(shape, LinearShape) else _attention_knobs(shape)
+    return Space(tuple(_restricted(knob, restrictions) for knob in knobs), schedulables)
+
+
+def qualified_name(knob: Knob) -> str:
+    """Return the name a user gives a knob: hardware knobs by themselves, others behind their task."""
+    return knob.name if knob.group == HARDWARE_GROUP else f"{knob.group}.{knob.name}"
+
+
+def _restricted(knob: Knob, restrictions: Mapping[str, tuple[int | str, ...]]) -> Knob:
+    """Replace a knob's values; `*.order` restricts that knob of every task, and a name of its own goes first."""
+    values = restrictions.get(qualified_name(knob), restrictions.get(f"*.{knob.name}", knob.values))
+    return Knob(knob.name, knob.group, tuple(values), knob.unit)
+
+
+def _linear_knobs(shape: LinearShape) -> list[Knob]:
+    def knob(name: str, values: tuple[int | str, ...]) -> Knob:
+        return Knob(name, shape.name, values)
+
+    return [
+        knob("place", (str(Place.PIM), str(Place.HOST))),
+        knob("reduction_split", SPLITS),
+        knob("segment_columns", SEGMENT_COLUMNS),
+        knob("reuse", _divisors(shape.vectors)),
+        knob("registers", REGISTERS),
+        knob("order", (str(LoopOrder.RELOAD), str(LoopOrder.SPILL))),
+        knob("merged", YES_NO if len(shape.parts) > 1 else (1,)),
+        knob("preactivate", YES_NO),
+    ]
+
+
+def _attention_knobs(shape: AttentionShape) -> list[Knob]:
+    def knob(name: str, values: tuple[int | str, ...]) -> Knob:
+        return Knob(name, shape.name, values)
+
+    return [
+        knob("place", (str(Place.PIM), str(Place.HOST))),
+        knob("token_split", SPLITS),
+        knob("score_reuse", _divisors(shape.group)),
+        knob("context_segment_columns", SEGMENT_COLUMNS),
+        knob("context_reuse", _divisors(shape.group)),
+        knob("registers", REGISTERS),
+        knob("preactivate", YES_NO),
+    ]
+
+
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(value for value in range(1, min(number, MOST_REUSE) + 1) if number % value == 0)

@@ -1,0 +1,58 @@
+"""Features of a task: what its closed form knows, in logarithms, beside the knobs that shape what it cannot know.
+
+No Program is built. The target is log(simulated / bound); the shares of the bound by cause tell the trees where the
+slack of a candidate comes from: refresh, late inputs, turn-arounds, activation spacing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.attention import attention_geometry
+from compiler.closed_form import TaskForm
+from compiler.device_table import DeviceTable
+from compiler.geometry import Geometry
+from compiler.linear import LinearShape, linear_geometry
+from compiler.schedule import Place
+from compiler.workload import Schedulable
+
+Floats = NDArray[np.float64]
+PARTS = ("channel", "multiply", "rows", "boundaries", "registers", "activation_limit", "down", "up", "host")
+GEOMETRY = ("segments", "tail_columns", "slots", "slots_per_row", "groups", "group_slots", "reuse")
+TIMING = ("nRCDRDMAC", "nACTALL", "nCCDMAC", "nBLREG", "nBLGB")
+SCHEDULE = ("on_host", "split", "preactivate", "registers")
+SHARES = tuple(f"share_{name}" for name in PARTS)
+
+
+def feature_names(kind: str) -> tuple[str, ...]:
+    """Return the columns of `features` for linear or attention tasks."""
+    kernels = ("kernel",) if kind == "linear" else ("score", "context")
+    sizes = tuple(f"log_{kernel}_{name}" for kernel in kernels for name in GEOMETRY)
+    last = ("merged", "spills") if kind == "linear" else ("units_per_channel", "active_channels")
+    return ("log_bound", *SHARES, *sizes, *TIMING, "channels", "banks", "lanes", *SCHEDULE, *last)
+
+
+def features(shape: Schedulable, schedule: Any, table: DeviceTable, form: TaskForm) -> Floats:
+    """Return float[n, f] of one task under n candidates; the records hold arrays."""
+    bound = np.maximum(form.bound, 1.0)
+    columns: list[Any] = [np.log(bound), *(form.parts[name] / bound for name in PARTS)]
+    if isinstance(shape, LinearShape):
+        sizes = linear_geometry(shape, shape.outputs, schedule, table.pool)
+        columns += _sizes(sizes)
+        last = [np.asarray(schedule.merged), sizes.spills]
+        split = schedule.reduction_split
+    else:
+        both = attention_geometry(shape, schedule, table.pool)
+        columns += [*_sizes(both.score), *_sizes(both.context)]
+        last = [both.units_per_channel, both.active_channels]
+        split = schedule.token_split
+    columns += [table.timing[name] for name in TIMING]
+    columns += [table.pool.channels, table.pool.banks, table.pool.lanes]
+    columns += [schedule.place == Place.HOST, split, schedule.preactivate, schedule.registers, *last]
+    n = len(bound)
+    return np.column_stack([np.broadcast_to(np.asarray(column, dtype=np.float64), (n,)) for column in columns])
+
+
+def _sizes(sizes: Geometry) -> list[Any]:
+    return [np.log(np.maximum(getattr(sizes, name), 1)) for name in GEOMETRY]

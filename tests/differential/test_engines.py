@@ -1,0 +1,148 @@
+"""Do the fast and the reference engine agree on cycles, counts, signals and final state; does each log obey the table?
+
+The table is checked pair by pair on the raw rows of the device file, without anything of the engines.
+"""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from configs.device import Constraint, Device
+from configs.expression import evaluate
+from simulator.channel import NEXT_REFRESH, NO_EVENTS, ChannelState, IllegalProgram, fresh_state
+from simulator.engine import run
+from simulator.engine_timing import resolve
+from simulator.isa import Affine, Command, Kind, Loop, Program, Scope, scope_of, walk
+from simulator.program_code import flatten
+from simulator.reference_engine import LogEntry, run_reference
+from tests.engine_devices import AIM, COLUMN_WINDOWS, COMPAT, DEVICES, FEW_BANKS
+from tests.random_programs import random_events, random_program
+
+PROGRAMS_PER_DEVICE = 170
+DEPTH = {Scope.CHANNEL: 0, Scope.BANK_GROUP: 1, Scope.BANK: 2}
+
+
+def _random_phase(random: Random, device: Device) -> ChannelState:
+    state = fresh_state(device)
+    if device.refresh:
+        state.scalars[NEXT_REFRESH] = random.randint(1, device.timing["nREFI"])
+    return state
+
+
+@pytest.mark.parametrize("number", range(len(DEVICES)))
+def test_fast_engine_equals_reference_engine(number: int) -> None:
+    device, random = DEVICES[number], Random(number)
+    skipping, walking = resolve(device), resolve(device, skip_runs=False)
+    refreshes = 0
+    for _ in range(PROGRAMS_PER_DEVICE):
+        reference_state = _random_phase(random, device)
+        skipping_state, walking_state = reference_state.copy(), reference_state.copy()
+        # A second program goes on from the state that the first one left.
+        for _ in range(random.choice((1, 1, 2))):
+            program, events = random_program(random, device), random_events(random)
+            expected = run_reference(program, device, reference_state, events)
+            code = flatten(program)
+            assert run(code, skipping, skipping_state, events) == expected, program
+            assert run(code, walking, walking_state, events) == expected, program
+            assert skipping_state == reference_state, program
+            assert walking_state == reference_state, program
+            refreshes += expected.refreshes
+    assert (refreshes > 50) == device.refresh
+
+
+@pytest.mark.parametrize("device", [AIM, COMPAT, FEW_BANKS, COLUMN_WINDOWS], ids=["aim", "compat", "few", "windows"])
+def test_logs_of_random_programs_obey_every_row_of_the_table(device: Device) -> None:
+    random, checked = Random(7), 0
+    while checked < 6:
+        program, events = random_program(random, device), random_events(random)
+        log: list[LogEntry] = []
+        run_reference(program, device, _random_phase(random, device), events, log)
+        if not 20 < len(log) < 800:
+            continue
+        checked += 1
+        bounds = _bounds(device, log)
+        _check_cycles(log, bounds, events.tolist())
+
+
+def _check_cycles(log: list[LogEntry], bounds: list[int], events: list[int]) -> None:
+    """Every command stays behind its bound, and none waits for nothing: an event or a refresh explains the rest."""
+    previous = -1
+    own = {Kind.PREA, Kind.REFab}
+    for entry, bound in zip(log, bounds, strict=True):
+        earliest = max(bound, previous + 1)
+        assert entry.cycle >= earliest, entry
+        assert entry.cycle == earliest or entry.cycle in events or entry.kind in own, entry
+        previous = entry.cycle
+
+
+def _bounds(device: Device, log: list[LogEntry]) -> list[int]:
+    """Return the first cycle the rows allow each command, by looking at every earlier one."""
+    bounds = []
+    for index, entry in enumerate(log):
+        bound = 0
+        for row in device.constraints:
+            if entry.kind in row.following:
+                bound = max(bound, _row_bound(device, row, log[:index], entry))
+        bounds.append(bound)
+    return bounds
+
+
+def _row_bound(device: Device, row: Constraint, earlier: list[LogEntry], entry: LogEntry) -> int:
+    """Return the bound of one row; each preceding command of a windowed row is counted by itself."""
+    cycles, bound = evaluate(row.cycles, device.timing), 0
+    for preceding in row.preceding:
+        found = [past.cycle for past in earlier if past.kind == preceding and _meets(device, row, past, entry)]
+        if len(found) >= row.window:
+            bound = max(bound, found[-row.window] + cycles)
+    return bound
+
+
+def _meets(device: Device, row: Constraint, past: LogEntry, entry: LogEntry) -> bool:
+    """Return whether both commands reach down to the row's level, at the same place."""
+    level = DEPTH[Scope(row.level)]
+    if min(DEPTH[scope_of(past.kind)], DEPTH[scope_of(entry.kind)]) < level:
+        return False
+    per_group = device.organisation.banks_per_group
+    places = ((0, 0), (past.bank // per_group, entry.bank // per_group), (past.bank, entry.bank))
+    return places[level][0] == places[level][1]
+
+
+def test_empty_program_changes_nothing() -> None:
+    state = fresh_state(AIM)
+    code, events = flatten(Program(())), np.zeros(0, dtype=np.int64)
+    report = run(code, resolve(AIM), state, events)
+    assert report == run_reference(Program(()), AIM, fresh_state(AIM), events)
+    assert (report.first_issue, report.last_issue, report.completed) == (-1, -1, 0)
+    assert state == fresh_state(AIM)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (Program((Command(Kind.WAIT, event=Affine(3)),)), "expected one of 0 known events, found event 3"),
+        (Program((Command(Kind.PRE, Affine(16)),)), "expected bank in 0..15, found"),
+        (Program((Command(Kind.SIGNAL, event=Affine(-1)),)), "expected an event number of at least 0, found event -1"),
+    ],
+)
+def test_both_engines_refuse_what_would_leave_the_arrays(program: Program, message: str) -> None:
+    with pytest.raises(IllegalProgram, match=message):
+        run_reference(program, AIM, fresh_state(AIM), NO_EVENTS)
+    with pytest.raises(IllegalProgram, match=message):
+        run(flatten(program), resolve(AIM), fresh_state(AIM), NO_EVENTS)
+
+
+def test_both_engines_give_up_when_refreshes_leave_no_room() -> None:
+    crowded = AIM.model_copy(update={"timing": AIM.timing | {"nREFI": 300}})
+    program = Program((Command(Kind.ACT16), Loop(200, (Command(Kind.MAC16),))))
+    with pytest.raises(IllegalProgram, match="MAC16: expected room between two refreshes"):
+        run_reference(program, crowded, fresh_state(crowded), NO_EVENTS)
+    with pytest.raises(IllegalProgram, match="MAC16: expected room between two refreshes"):
+        run(flatten(program), resolve(crowded), fresh_state(crowded), NO_EVENTS)
+
+
+def test_random_programs_meet_every_command() -> None:
+    random, kinds = Random(3), set()
+    for _ in range(60):
+        kinds |= {command.kind for command in walk(random_program(random, AIM))}
+    assert kinds == set(Kind) - {Kind.REFab}
