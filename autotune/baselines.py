@@ -89,7 +89,7 @@ class _AskTell:
         baselines = clean(self._problem, self._problem.baselines())[: self._budget]
         for codes in baselines.tolist():
             pairs = zip(self._problem.knobs, codes, strict=True)
-            self._study.enqueue_trial({knob.name: knob.values[code] for knob, code in pairs})
+            self._study.enqueue_trial({knob.label: knob.values[code] for knob, code in pairs})
         repeats = 0
         while len(self._found) < self._budget:
             trial = self._study.ask(self._distributions)
@@ -115,7 +115,7 @@ class _AskTell:
     def _design(self, trial: optuna.Trial) -> Codes | None:
         """Return the legal canonical design that stands for a proposal: int[1, k]."""
         pairs = zip(self._problem.knobs, self._index, strict=True)
-        codes = np.array([[index[trial.params[knob.name]] for knob, index in pairs]], dtype=np.int64)
+        codes = np.array([[index[trial.params[knob.label]] for knob, index in pairs]], dtype=np.int64)
         legal = clean(self._problem, codes)
         return legal if len(legal) else self._repair(codes)
 

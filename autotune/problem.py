@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Codes = NDArray[np.int64]
+HARDWARE_GROUP = "hardware"
 OBJECTIVES = ("latency_ns", "energy_pj", "area_mm2")
 
 
@@ -22,6 +23,11 @@ class Knob:
     group: str
     values: tuple[int | str, ...]
     unit: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name that is unique in a problem: hardware knobs by themselves, others behind their task."""
+        return self.name if self.group == HARDWARE_GROUP else f"{self.group}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ The time left is an estimate for the eye; no decision depends on it.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from autotune.problem import Evaluation
 from autotune.result import SILENT, BatchReport, Observer
@@ -50,10 +51,21 @@ class PlainProgress:
         print(line, file=self._stream, flush=True)
 
 
+class _FiguredBar(Progress):
+    """A progress bar with a line of figures below it, wrapped to the terminal."""
+
+    figures = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bar, then the figures."""
+        yield from super().get_renderables()
+        yield Text(self.figures)
+
+
 class LiveProgress:
     """Keeps one bar and one line of figures up to date on a terminal."""
 
-    def __init__(self, bar: Progress, task: TaskID) -> None:
+    def __init__(self, bar: _FiguredBar, task: TaskID) -> None:
         """Take the bar that is shown."""
         self._bar = bar
         self._task = task
@@ -68,7 +80,8 @@ class LiveProgress:
 
     def batch_finished(self, report: BatchReport) -> None:
         """Show the figures of the batch."""
-        self._bar.update(self._task, completed=report.evaluated, figures=describe(report))
+        self._bar.update(self._task, completed=report.evaluated)
+        self._bar.figures = describe(report)
 
 
 @contextmanager
@@ -86,7 +99,7 @@ def show_progress(budget: int, stream: TextIO, quiet: bool) -> Iterator[Observer
         MofNCompleteColumn(),
         TextColumn("designs,"),
         TimeRemainingColumn(),
-        TextColumn("left\n{task.fields[figures]}"),
+        TextColumn("left"),
     )
-    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
-        yield LiveProgress(bar, bar.add_task("search", total=budget, phase="starting", figures=""))
+    with _FiguredBar(*columns, console=Console(file=stream), transient=True) as bar:
+        yield LiveProgress(bar, bar.add_task("search", total=budget, phase="starting"))

@@ -10,7 +10,8 @@ import numpy as np
 from autotune.layout import Layout, distinct
 from autotune.problem import Codes, Problem
 
-TRIES = 6
+TRIES = 10
+SWEEPS = 2
 
 
 def uniform(layout: Layout, rng: np.random.Generator, count: int) -> Codes:
@@ -22,18 +23,20 @@ def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count
     """Return up to `count` distinct legal canonical designs spread over the hardware; `donors` are known legal ones."""
     wanted = _spread_hardware(layout, rng, count)
     found = [donors[:0]]
+    latest = donors
     for attempt in range(TRIES):
         if len(wanted) == 0:
             break
         codes = uniform(layout, rng, len(wanted))
         if attempt and len(donors):
-            _donate(layout, rng, codes, donors, attempt / TRIES)
+            _donate(layout, rng, codes, latest, donors)
         codes[:, layout.hardware] = wanted
         codes = problem.canonical(codes)
         legal = problem.legal(codes)
         fresh = codes[legal] if attempt == 0 else redraw(problem, layout, rng, codes[legal])
         found.append(fresh)
         donors = np.concatenate([donors, fresh])
+        latest = fresh if len(fresh) else donors
         wanted = wanted[~legal]
     return distinct(np.concatenate(found))
 
@@ -42,7 +45,7 @@ def redraw(problem: Problem, layout: Layout, rng: np.random.Generator, codes: Co
     """Redraw each task's schedule alone in every legal design, keeping the old one where the new one is illegal."""
     if len(codes) == 0:
         return codes
-    for columns in layout.schedules:
+    for columns in layout.schedules * SWEEPS:
         proposed = codes.copy()
         proposed[:, columns] = rng.integers(0, layout.sizes[columns], size=(len(codes), len(columns)))
         proposed = problem.canonical(proposed)
@@ -56,9 +59,15 @@ def _spread_hardware(layout: Layout, rng: np.random.Generator, count: int) -> Co
     return np.stack(columns, axis=1) if columns else np.zeros((count, 0), dtype=np.int64)
 
 
-def _donate(layout: Layout, rng: np.random.Generator, codes: Codes, donors: Codes, share: float) -> None:
-    """Overwrite about `share` of the schedules, task by task, with those of random donors."""
+def _donate(layout: Layout, rng: np.random.Generator, codes: Codes, latest: Codes, donors: Codes) -> None:
+    """Overwrite all schedules of each design: in one half from one donor, in the other from one donor per task.
+
+    One donor is legal together and only has to suit the hardware; it is taken from the `latest` found, whose hardware
+    was the hardest to find schedules for. Donors per task are more diverse.
+    """
+    half = len(codes) // 2
+    whole = rng.integers(0, len(latest), size=half)
     for columns in layout.schedules:
-        rows = np.flatnonzero(rng.random(len(codes)) < share)
-        chosen = donors[rng.integers(0, len(donors), size=len(rows))]
-        codes[rows[:, None], columns] = chosen[:, columns]
+        codes[:half, columns] = latest[whole][:, columns]
+        each = rng.integers(0, len(donors), size=len(codes) - half)
+        codes[half:, columns] = donors[each][:, columns]

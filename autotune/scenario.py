@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.problem import Codes
-from autotune.space import HARDWARE_GROUP, Space, space_of
+from autotune.problem import HARDWARE_GROUP, Codes
+from autotune.space import Space, space_of
 from compiler.capacity import devices_needed, require_capacity
 from compiler.closed_form import SystemCosts
 from compiler.device_table import DeviceTable, device_table

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from autotune.problem import Codes, Knob
+from autotune.problem import HARDWARE_GROUP, Codes, Knob
 from compiler.attention import AttentionShape
 from compiler.linear import LinearShape
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, Schedule
 from compiler.workload import Schedulable
 from configs.knobs import HARDWARE_KNOBS, HardwareKnobs
 
-HARDWARE_GROUP = "hardware"
 SPLITS = (1, 2, 4, 8, 16, 32, 64)
 REGISTERS = (32, 16, 8)
 SEGMENT_COLUMNS = (64, 128, 32, 16, 8)
@@ -81,14 +80,9 @@ def space_of(schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, t
     return Space(tuple(_restricted(knob, restrictions) for knob in knobs), schedulables)
 
 
-def qualified_name(knob: Knob) -> str:
-    """Return the name a user gives a knob: hardware knobs by themselves, others behind their task."""
-    return knob.name if knob.group == HARDWARE_GROUP else f"{knob.group}.{knob.name}"
-
-
 def _restricted(knob: Knob, restrictions: Mapping[str, tuple[int | str, ...]]) -> Knob:
     """Replace a knob's values; `*.order` restricts that knob of every task, and a name of its own goes first."""
-    values = restrictions.get(qualified_name(knob), restrictions.get(f"*.{knob.name}", knob.values))
+    values = restrictions.get(knob.label, restrictions.get(f"*.{knob.name}", knob.values))
     return Knob(knob.name, knob.group, tuple(values), knob.unit)
 
 

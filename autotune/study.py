@@ -1,5 +1,6 @@
 """The Optuna study of a run, for dashboards and importances: a view of the record, made again when it is lost."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ STUDY_NAME = "explore"
 
 def distributions_of(knobs: Sequence[Knob]) -> dict[str, BaseDistribution]:
     """Return each knob as a choice among its values."""
-    return {knob.name: CategoricalDistribution(knob.values) for knob in knobs}
+    return {knob.label: CategoricalDistribution(knob.values) for knob in knobs}
 
 
 class StudyView:
@@ -64,12 +65,15 @@ class StudyView:
             )
         finally:
             optuna.logging.set_verbosity(verbosity)
-        self._study.set_metric_names(list(OBJECTIVES))
+        with warnings.catch_warnings():
+            # Naming the objectives is marked experimental; without it the dashboard calls them 0, 1 and 2.
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._study.set_metric_names(list(OBJECTIVES))
 
     def _trial(self, evaluation: Evaluation) -> optuna.trial.FrozenTrial:
         pairs = zip(self._knobs, evaluation.codes, strict=True)
         return optuna.trial.create_trial(
-            params={knob.name: knob.values[code] for knob, code in pairs},
+            params={knob.label: knob.values[code] for knob, code in pairs},
             distributions=distributions_of(self._knobs),
             values=list(evaluation.objectives),
             user_attrs={"codes": list(evaluation.codes), **dict(evaluation.details)},

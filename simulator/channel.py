@@ -25,7 +25,7 @@ CLOCK, COMPLETION, NEXT_REFRESH, HOLD, REGISTER_MODE = range(5)
 OVERTAKEN_LIMIT = 64
 
 
-class IllegalProgram(ValueError):
+class IllegalProgram(ValueError):  # noqa: N818 - named for what it reports
     """Raised when a program asks for what the device cannot do; the message names the command and both sides."""
 
 

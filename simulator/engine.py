@@ -5,7 +5,7 @@ skipped exactly: while such a command repeats, the only constraint that moves is
 repetitions up to the next refresh follow at one fixed distance.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,16 @@ from simulator.program_code import BANK, DEPTH_LIMIT, END, EVENT, LOOP, ROW, Pro
 
 Array = NDArray[np.int64]
 
-ACT, ACT16, PREA = CODE_OF[Kind.ACT], CODE_OF[Kind.ACT16], CODE_OF[Kind.PREA]
-REFRESH, SIGNAL, WAIT = CODE_OF[Kind.REFab], CODE_OF[Kind.SIGNAL], CODE_OF[Kind.WAIT]
+
+def _variable(value: int) -> int:
+    """Return a number that the compiler does not treat as a type of its own, which would compile callees for each."""
+    return cast("int", np.int64(value))
+
+
+ACT, ACT16 = _variable(CODE_OF[Kind.ACT]), _variable(CODE_OF[Kind.ACT16])
+PREA, REFRESH = _variable(CODE_OF[Kind.PREA]), _variable(CODE_OF[Kind.REFab])
+NO_ROW, NO_BANK, NO_CYCLE = _variable(CLOSED), _variable(0), _variable(0)
+SIGNAL, WAIT = CODE_OF[Kind.SIGNAL], CODE_OF[Kind.WAIT]
 DONE, UNKNOWN_EVENT, OVERTAKEN = range(3)
 FIRST_ISSUE, REFRESHES, DETAIL = range(3)  # places in the summary of a run
 
@@ -164,7 +172,7 @@ def _issue(timing: EngineTiming, channel: _Channel, kind: int, bank: int, row: i
     if effect == OPENS:
         _set_rows(timing, channel.open_row, kind, bank, row)
     elif effect == CLOSES:
-        _set_rows(timing, channel.open_row, kind, bank, CLOSED)
+        _set_rows(timing, channel.open_row, kind, bank, NO_ROW)
     elif effect == TOGGLES_MODE:
         channel.scalars[REGISTER_MODE] = 1 - channel.scalars[REGISTER_MODE]
     channel.counts[kind] += 1
@@ -184,9 +192,9 @@ def _refresh(timing: EngineTiming, channel: _Channel) -> None:
     due = channel.scalars[NEXT_REFRESH]
     for bank in range(len(channel.open_row)):
         if channel.open_row[bank] != CLOSED:
-            _issue_own(timing, channel, PREA, 0, 0, due)
+            _issue_own(timing, channel, PREA, NO_BANK, NO_ROW, due)
             break
-    _issue_own(timing, channel, REFRESH, 0, 0, due)
+    _issue_own(timing, channel, REFRESH, NO_BANK, NO_ROW, due)
     channel.scalars[NEXT_REFRESH] = due + timing.refresh_interval
     channel.summary[REFRESHES] += 1
 
@@ -198,11 +206,11 @@ def _reopen(timing: EngineTiming, channel: _Channel) -> None:
     for row in channel.rows:
         same = same and row == channel.rows[0]
     if same:
-        _issue_own(timing, channel, ACT16, 0, channel.rows[0], 0)
+        _issue_own(timing, channel, ACT16, NO_BANK, channel.rows[0], NO_CYCLE)
         return
     for bank in range(len(channel.rows)):
         if channel.rows[bank] != CLOSED:
-            _issue_own(timing, channel, ACT, bank, channel.rows[bank], 0)
+            _issue_own(timing, channel, ACT, bank, channel.rows[bank], NO_CYCLE)
 
 
 @kernel
@@ -239,8 +247,8 @@ def _skip(code: ProgramCode, timing: EngineTiming, channel: _Channel, place: int
 def _command(code: ProgramCode, timing: EngineTiming, channel: _Channel, place: int, depth: int) -> bool:
     """Issue the command at a place of the program, and return whether refreshes left it room."""
     kind = code.kind[place]
-    bank = _value(code, place, BANK, channel.variables, depth) if timing.levels[kind] > 1 else 0
-    row = _value(code, place, ROW, channel.variables, depth) if timing.effect[kind] == OPENS else 0
+    bank = _value(code, place, BANK, channel.variables, depth) if timing.levels[kind] > 1 else NO_BANK
+    row = _value(code, place, ROW, channel.variables, depth) if timing.effect[kind] == OPENS else NO_ROW
     cycle = max(_earliest(timing, channel, kind, bank), channel.scalars[HOLD])
     if cycle >= channel.scalars[NEXT_REFRESH]:
         cycle = _cycle_after_refreshes(timing, channel, kind, bank)

@@ -41,7 +41,7 @@ class AnalyticProblem:
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        tasks = (Knob(f"{spec.name}.{name}", spec.name, v) for spec in self.specs for name, v in self.schedule)
+        tasks = (Knob(name, spec.name, v) for spec in self.specs for name, v in self.schedule)
         return (*self.hardware, *tasks)
 
     @property

@@ -1,0 +1,84 @@
+"""The main job on the command line: run it, then print the Pareto front."""
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from autotune.explore import Exploration, explore
+from autotune.result import StopReason
+from autotune.run_settings import RunSettings
+
+DONE, INTERRUPTED = 0, 130
+MS_PER_NS, MJ_PER_PJ = 1e-6, 1e-9
+
+
+def explore_and_print(
+    settings: RunSettings, *, out: Path | None, workers: int, resume: bool, quiet: bool, as_json: bool
+) -> int:
+    """Run the main job, print its front to stdout, and return the exit code."""
+    run = explore(settings, out=out, workers=workers, resume=resume, stream=None if quiet else sys.stderr)
+    if as_json:
+        print(json.dumps(_as_json(run)))
+    else:
+        _print_table(run)
+    return INTERRUPTED if run.result.stop is StopReason.INTERRUPTED else DONE
+
+
+def _print_table(run: Exploration) -> None:
+    hardware = [knob for knob in run.problem.knobs if knob.group == "hardware"]
+    table = Table(title=f"{len(run.front)} Pareto-optimal designs of {len(run.result.evaluations)} evaluated")
+    table.add_column("point", justify="right")
+    for heading in ("latency ms/token", "energy mJ/token", "area mm²", "average W"):
+        table.add_column(heading, justify="right")
+    for knob in hardware:
+        table.add_column(f"{knob.name.replace('_', ' ')}{' ' + knob.unit if knob.unit else ''}", justify="right")
+    table.add_column("numerics")
+    numbers = {evaluation.codes: number for number, evaluation in enumerate(run.result.evaluations)}
+    for point in run.front:
+        knobs = run.problem.space.hardware(point.codes)
+        table.add_row(
+            str(numbers[point.codes]),
+            f"{point.latency_ns * MS_PER_NS:.4f}",
+            f"{point.energy_pj * MJ_PER_PJ:.2f}",
+            f"{point.area_mm2:.1f}",
+            f"{dict(point.details)['power_average_w']:.1f}",
+            *(str(getattr(knobs, knob.name)) for knob in hardware),
+            run.numerics[point.codes],
+        )
+    console = Console()
+    console.print(table)
+    for line in _closing_lines(run):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def _closing_lines(run: Exploration) -> list[str]:
+    lines = [f"stopped: {run.result.stop}{'; ' + run.result.note if run.result.note else ''}"]
+    if run.result.batches:
+        last = run.result.batches[-1]
+        lines.append(f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of what the lower bounds allow")
+    return [*lines, f"report: {run.folder / 'report.html'}"]
+
+
+def _as_json(run: Exploration) -> dict[str, object]:
+    numbers = {evaluation.codes: number for number, evaluation in enumerate(run.result.evaluations)}
+    return {
+        "folder": str(run.folder),
+        "evaluations": len(run.result.evaluations),
+        "stop": str(run.result.stop),
+        "pareto": [
+            {
+                "point": numbers[point.codes],
+                "latency_ns": point.latency_ns,
+                "energy_pj": point.energy_pj,
+                "area_mm2": point.area_mm2,
+                "numerics": run.numerics[point.codes],
+                "knobs": {
+                    knob.label: knob.values[code] for knob, code in zip(run.problem.knobs, point.codes, strict=True)
+                },
+            }
+            for point in run.front
+        ],
+    }

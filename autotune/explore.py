@@ -1,0 +1,152 @@
+"""The main job: settings -> problem -> search -> numerics of the front -> result folder."""
+
+import itertools
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from autotune.decode_problem import DecodeProblem
+from autotune.finished import FinishedRun
+from autotune.front_numerics import front_verdicts
+from autotune.interrupt import stop_on_interrupt
+from autotune.outputs import write_outputs
+from autotune.pareto import nondominated
+from autotune.problem import Evaluation
+from autotune.problem_spec import ProblemSpec, problem_spec
+from autotune.progress import show_progress
+from autotune.record import Record, open_record, recorded
+from autotune.result import SearchResult, StopReason
+from autotune.run_settings import RunSettings, require_same_settings, same_settings, save_settings
+from autotune.search import search
+from autotune.study import StudyView
+from autotune.workers import Workers
+from configs.errors import UserError
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """A finished or interrupted run."""
+
+    folder: Path
+    problem: DecodeProblem
+    result: SearchResult
+    front: tuple[Evaluation, ...]
+    numerics: dict[tuple[int, ...], str]
+
+
+def explore(
+    settings: RunSettings,
+    *,
+    out: Path | None = None,
+    workers: int = 0,
+    resume: bool = False,
+    stream: TextIO | None = None,
+) -> Exploration:
+    """Run the main job and leave its folder; progress goes to `stream`. Raises UserError for a user's mistake."""
+    folder = _folder(settings, out, resume)
+    _say(stream, f"importing {settings.model}")
+    spec = problem_spec(settings)
+    problem = spec()
+    count = workers if workers else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    with open_record(folder, problem, resume) as record:
+        save_settings(folder, settings)
+        result = _search(settings, spec, problem, folder, record, count, stream)
+    if result.stop is StopReason.INFEASIBLE:
+        raise _infeasible(settings, result)
+    front = pareto_front(result.evaluations)
+    _say(stream, f"checking the numerics of {len(front)} Pareto points")
+    numerics = front_verdicts(problem, front, count)
+    write_outputs(FinishedRun(folder, _resolved(settings, problem), problem, result, numerics))
+    return Exploration(folder, problem, result, front, numerics)
+
+
+def pareto_front(evaluations: Sequence[Evaluation]) -> tuple[Evaluation, ...]:
+    """Return the evaluations that no other one beats, fastest first."""
+    if not evaluations:
+        return ()
+    kept = np.flatnonzero(nondominated(np.array([item.objectives for item in evaluations])))
+    return tuple(sorted((evaluations[index] for index in kept), key=lambda item: (item.objectives, item.codes)))
+
+
+def _search(
+    settings: RunSettings,
+    spec: ProblemSpec,
+    problem: DecodeProblem,
+    folder: Path,
+    record: Record,
+    workers: int,
+    stream: TextIO | None,
+) -> SearchResult:
+    """Search with recorded evaluations, and bring the study up to date however the search ends."""
+    shown = stream if stream is not None else sys.stderr
+    with (
+        stop_on_interrupt() as stop,
+        show_progress(settings.budget, shown, quiet=stream is None) as observer,
+        Workers(spec, workers, stop) as pool,
+    ):
+        evaluate_batch = recorded(record, pool.evaluate, observer.evaluated)
+        try:
+            return search(problem, settings.budget, settings.seed, evaluate_batch, observer)
+        finally:
+            StudyView(folder, problem.knobs).sync(record.evaluations)
+
+
+def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
+    """Return the run folder: the given one, the newest of the same settings to resume, or a new one under runs/."""
+    if out is not None:
+        if out.exists() and not out.is_dir():
+            raise UserError(
+                where="--out", expected="a folder", found=f"the file {out}", way_out="give another name for the folder"
+            )
+        require_same_settings(out, settings)
+        return out
+    if resume:
+        earlier = [folder for folder in sorted(RUNS.glob("*"), reverse=True) if same_settings(folder, settings)]
+        if not earlier:
+            raise UserError(
+                where="--resume",
+                expected=f"an earlier run with these settings under {RUNS}/",
+                found="none",
+                way_out="name its folder with --out, or start without --resume",
+            )
+        return earlier[0]
+    stamp = datetime.now(tz=UTC).strftime("%Y%m%d-%H%M%S")
+    model = Path(settings.model).stem
+    names = (f"{stamp}-{model}{suffix}" for suffix in ("", *(f"-{number}" for number in itertools.count(2))))
+    return next(RUNS / name for name in names if not (RUNS / name).exists())
+
+
+def _resolved(settings: RunSettings, problem: DecodeProblem) -> dict[str, str | int]:
+    return {
+        "model": problem.scenario.workload.model,
+        "hardware": settings.hardware,
+        "batch": settings.batch,
+        "context": settings.context,
+        "devices": problem.scenario.devices,
+        "budget": settings.budget,
+        "seed": settings.seed,
+        "set": " ".join(settings.restrictions),
+    }
+
+
+def _infeasible(settings: RunSettings, result: SearchResult) -> UserError:
+    reasons = "; ".join(f"{reason.count} of {result.feasibility.explained}: {reason.example}" for reason in result.feasibility.reasons[:5])
+    return UserError(
+        where=f"{settings.model} on {settings.hardware}",
+        expected="at least one legal design",
+        found=f"none among {result.feasibility.sampled} sampled ({reasons})",
+        way_out="widen the space (--set), add devices (--devices auto), or shorten the context",
+    )
+
+
+def _say(stream: TextIO | None, text: str) -> None:
+    if stream is not None:
+        print(text, file=stream, flush=True)

@@ -1,0 +1,109 @@
+"""A folder per Pareto point with everything needed to build and check it: device, schedules, programs, memory plan."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from autotune.finished import FinishedRun, front_of
+from autotune.tables import write_csv
+from compiler.capacity import capacity_plan, copies_of
+from compiler.linear import LinearShape
+from compiler.lowering import System, lower_step
+from compiler.schedule import Place, Schedule, schedule_text
+from compiler.workload import Workload
+from configs.device import Device
+from simulator.program_text import print_program
+from simulator.step import HostPhase, PimPhase, Step
+
+
+def write_points(run: FinishedRun) -> tuple[Path, ...]:
+    """Write a folder for every Pareto point, remove those of points that left the front, and return the folders."""
+    parent = run.folder / "points"
+    parent.mkdir(parents=True, exist_ok=True)
+    folders = tuple(_write_point(run, point, parent / str(point)) for point in front_of(run))
+    for earlier in parent.iterdir():
+        if earlier.name.isdigit() and earlier not in folders:
+            shutil.rmtree(earlier)
+    return folders
+
+
+def capacity_frame(workload: Workload, schedules: dict[str, Schedule], system: System) -> pd.DataFrame:
+    """Return what lives where: regions lie one after the other in every bank of every channel of every device.
+
+    Operators that the host runs keep their tensors in host memory and take no rows.
+    """
+    rows: list[dict[str, object]] = []
+    first = 0
+    for region in capacity_plan(workload, schedules, system).regions:
+        taken = region.copies * region.rows
+        rows.append(
+            {
+                "region": region.name,
+                "memory": "device",
+                "copies": region.copies,
+                "first_row": first,
+                "rows_per_copy": region.rows,
+                "rows_total": taken,
+                "tensor_bytes_per_copy": region.tensor_bytes,
+            }
+        )
+        first += taken
+    copies = copies_of(workload)
+    for shape in workload.schedulables:
+        if schedules[shape.name].place is Place.HOST:
+            size = shape.weight_bytes if isinstance(shape, LinearShape) else shape.kv_bytes
+            host = {"region": shape.name, "memory": "host", "copies": copies[shape.name], "tensor_bytes_per_copy": size}
+            rows.append(host)
+    columns = ["region", "memory", "copies", "first_row", "rows_per_copy", "rows_total", "tensor_bytes_per_copy"]
+    counts = {"first_row": "Int64", "rows_per_copy": "Int64", "rows_total": "Int64"}
+    return pd.DataFrame(rows, columns=columns).astype(counts)
+
+
+def device_text(device: Device) -> str:
+    """Return a device as a file that `load_device` reads back to an equal device."""
+    content: dict[str, Any] = device.model_dump(mode="json", exclude_none=True)
+    content["constraints"] = [
+        [item.level, " ".join(item.preceding), " ".join(item.following), item.cycles]
+        + ([item.window] if item.window != 1 else [])
+        for item in device.constraints
+    ]
+    return yaml.safe_dump(content, sort_keys=False, width=120, default_flow_style=None, allow_unicode=True)
+
+
+def programs_text(step: Step) -> str:
+    """Return every distinct program of a step under a heading that names its task, between the host's work."""
+    return "\n".join(_sections(step))
+
+
+def _sections(step: Step) -> Iterator[str]:
+    seen: set[str] = set()
+    for task in step.tasks:
+        for number, phase in enumerate(task.phases):
+            heading = f"# {task.task}, phase {number}, {phase.name}"
+            match phase:
+                case HostPhase(work_ns=work_ns):
+                    text = f"{heading}: {work_ns:.1f} ns on the host\n"
+                case PimPhase(program=program):
+                    chunks = f"{sum(phase.down_bytes)} B down, {sum(phase.up_bytes)} B up per device"
+                    text = f"{heading}: {chunks}\n{print_program(program)}"
+            if text not in seen:
+                seen.add(text)
+                yield text
+
+
+def _write_point(run: FinishedRun, point: int, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    scenario, codes = run.problem.scenario, np.array(run.evaluations[point].codes, dtype=np.int64)
+    system, schedules = scenario.system(codes), run.problem.space.schedules(codes)
+    step = lower_step(scenario.workload, schedules, system, scenario.uniform_loads[0])
+    listed = "".join(f"{name}: {schedule_text(schedule)}\n" for name, schedule in schedules.items())
+    (folder / "device.yaml").write_text(device_text(system.device), encoding="utf-8")
+    (folder / "schedules.txt").write_text(listed, encoding="utf-8")
+    (folder / "programs.txt").write_text(programs_text(step), encoding="utf-8")
+    write_csv(capacity_frame(scenario.workload, schedules, system), folder / "capacity.csv")
+    return folder

@@ -1,0 +1,122 @@
+"""What a run was asked for: plain values, written to `run.yaml`, from which its problem can be made again."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from autotune.problem import HARDWARE_GROUP, Knob
+from configs.errors import UserError
+
+RUN_FILE = "run.yaml"
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """The user's choices; `devices` is a number or `auto`, `restrictions` are NAME=VALUES texts."""
+
+    model: str
+    hardware: str = "gddr6-aim"
+    batch: int = 1
+    context: int = 4096
+    devices: str = "1"
+    budget: int = 500
+    seed: int = 0
+    restrictions: tuple[str, ...] = ()
+
+    def device_count(self) -> int | None:
+        """Return how many devices were asked for; None stands for as many as needed."""
+        if self.devices == AUTO:
+            return None
+        if self.devices.isascii() and self.devices.isdigit() and int(self.devices) > 0:
+            return int(self.devices)
+        raise UserError(
+            where="--devices", expected="a number above 0, or auto", found=repr(self.devices), way_out="give one of these"
+        )
+
+
+def save_settings(folder: Path, settings: RunSettings) -> None:
+    """Write run.yaml, whole or not at all."""
+    import yaml
+
+    part = folder / f"{RUN_FILE}.part"
+    part.write_text(yaml.safe_dump(_plain(settings), sort_keys=False), encoding="utf-8")
+    part.replace(folder / RUN_FILE)
+
+
+def load_settings(folder: Path) -> dict[str, Any] | None:
+    """Return the settings a folder was made with; None when it holds no run."""
+    import yaml
+
+    path = folder / RUN_FILE
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def require_same_settings(folder: Path, settings: RunSettings) -> None:
+    """Raise UserError when the folder holds a run with other settings."""
+    stored = load_settings(folder)
+    if stored is None:
+        return
+    wanted = _plain(settings)
+    different = [name for name in wanted if stored.get(name) != wanted[name]]
+    if different:
+        name = different[0]
+        raise UserError(
+            where=f"{folder / RUN_FILE}, {name}",
+            expected=str(stored.get(name)),
+            found=str(wanted[name]),
+            way_out="resume with the settings of the first run, or choose another folder",
+        )
+
+
+def same_settings(folder: Path, settings: RunSettings) -> bool:
+    """Return whether the folder holds a run with exactly these settings."""
+    return load_settings(folder) == _plain(settings)
+
+
+def parse_restrictions(texts: tuple[str, ...], knobs: tuple[Knob, ...]) -> Mapping[str, tuple[int | str, ...]]:
+    """Return knob name -> values for texts such as `channels=32`, `lanes=16..64`, `*.order=reload`."""
+    by_name: dict[str, list[Knob]] = {}
+    for knob in knobs:
+        by_name.setdefault(knob.label, []).append(knob)
+        if knob.group != HARDWARE_GROUP:
+            by_name.setdefault(f"*.{knob.name}", []).append(knob)
+    return dict(_restriction(text, by_name) for text in texts)
+
+
+def _restriction(text: str, by_name: Mapping[str, list[Knob]]) -> tuple[str, tuple[int | str, ...]]:
+    name, separator, values = text.partition("=")
+    if not separator or name not in by_name:
+        raise UserError(
+            where=f"--set {text}",
+            expected=f"NAME=VALUE with NAME one of {', '.join(by_name)}",
+            found=repr(name),
+            way_out="explore hardware lists the knobs of devices",
+        )
+    allowed = [value for value in by_name[name][0].values if all(value in knob.values for knob in by_name[name])]
+    chosen = _chosen(values, allowed)
+    if not chosen:
+        raise UserError(
+            where=f"--set {text}",
+            expected=f"values among {', '.join(str(value) for value in allowed)}",
+            found=repr(values),
+            way_out="give one value, several with commas, or a range A..B",
+        )
+    return name, chosen
+
+
+def _chosen(text: str, allowed: list[int | str]) -> tuple[int | str, ...]:
+    """Return the allowed values that a text names; empty when it names anything else."""
+    first, dots, last = text.partition("..")
+    if dots:
+        if not (first.isdigit() and last.isdigit()):
+            return ()
+        return tuple(value for value in allowed if isinstance(value, int) and int(first) <= value <= int(last))
+    by_text = {str(value): value for value in allowed}
+    parts = text.split(",")
+    return tuple(by_text[part] for part in parts) if all(part in by_text for part in parts) else ()
+
+
+def _plain(settings: RunSettings) -> dict[str, Any]:
+    return asdict(settings) | {"restrictions": list(settings.restrictions)}

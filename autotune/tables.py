@@ -1,0 +1,137 @@
+"""Tables of a run: every evaluation, its tasks, and the Pareto front; units in the column names, not modelled is empty.
+
+CSV files are equal byte for byte for equal runs; `trials.parquet` keeps full precision.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from autotune.decode_problem import DecodeProblem
+from autotune.evaluation import MJ_PER_PJ, MS_PER_NS
+from autotune.finished import FinishedRun, front_of
+from autotune.problem import HARDWARE_GROUP, Evaluation, Knob, Problem
+
+CSV_FLOAT = "%.9g"
+UNIT_WORDS = {"B": "bytes"}
+TEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+def knob_column(knob: Knob) -> str:
+    """Return the column name of a knob: its label, with its unit where the name does not say it already."""
+    unit = UNIT_WORDS.get(knob.unit, knob.unit)
+    return knob.label if not unit or knob.name.lower().endswith(unit.lower()) else f"{knob.label}_{unit}"
+
+
+def trials_frame(problem: Problem, evaluations: Sequence[Evaluation], front: Sequence[int]) -> pd.DataFrame:
+    """Return one row per evaluation in order; `front` are the Pareto points."""
+    detail_names = tuple(dict.fromkeys(name for item in evaluations for name, _ in item.details))
+    rows = [
+        _trial_row(problem, point, item, point in front, detail_names) for point, item in enumerate(evaluations)
+    ]
+    task_columns = (f"{task}.{figure}" for task in problem.tasks for figure in ("cycles", "bound_cycles"))
+    knob_columns = (knob_column(knob) for knob in problem.knobs)
+    objectives = ("latency_ns", "energy_pj", "area_mm2", "is_pareto")
+    return pd.DataFrame(rows, columns=["point", *knob_columns, *objectives, *detail_names, *task_columns])
+
+
+def tasks_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """Return one row per evaluation and task."""
+    columns = ["point", "task", "kind", "occurrences", "cycles", "bound_cycles"]
+    rows = [
+        (point, task.task, task.kind, task.multiplicity, task.cycles, task.bound_cycles)
+        for point, item in enumerate(evaluations)
+        for task in item.tasks
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def pareto_frame(
+    trials: pd.DataFrame, evaluations: Sequence[Evaluation], front: Sequence[int], numerics: Mapping[tuple[int, ...], str]
+) -> pd.DataFrame:
+    """Return the rows of the front, fastest first, with the verdict on their numerics (empty where not checked)."""
+    frame = trials.iloc[list(front)].drop(columns="is_pareto").reset_index(drop=True)
+    frame["numerics"] = [numerics.get(evaluations[point].codes) for point in front]
+    return frame
+
+
+def write_tables(run: FinishedRun) -> tuple[Path, ...]:
+    """Write trials, tasks and the front, and return the paths."""
+    front = front_of(run)
+    trials = trials_frame(run.problem, run.evaluations, front)
+    pareto = pareto_frame(trials, run.evaluations, front, run.numerics)
+    tables = run.folder / "tables"
+    tables.mkdir(parents=True, exist_ok=True)
+    parquet, tex = run.folder / "trials.parquet", tables / "pareto.tex"
+    trials.to_parquet(parquet, index=False)
+    tex.write_text(pareto_tex(run.problem, pareto), encoding="utf-8")
+    return (
+        parquet,
+        write_csv(trials, run.folder / "trials.csv"),
+        write_csv(tasks_frame(run.evaluations), run.folder / "tasks.csv"),
+        write_csv(pareto, run.folder / "pareto.csv"),
+        tex,
+    )
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a table with fixed formats."""
+    frame.to_csv(path, index=False, float_format=CSV_FLOAT, lineterminator="\n", na_rep="", encoding="utf-8")
+    return path
+
+
+def pareto_tex(problem: DecodeProblem, pareto: pd.DataFrame) -> str:
+    """Return the front as a LaTeX table for the booktabs package."""
+    hardware = [knob for knob in problem.knobs if knob.group == HARDWARE_GROUP]
+    headings = ["Point", "Latency (ms)", "Energy (mJ)", r"Area (mm\textsuperscript{2})"]
+    headings += [tex_escape(knob.name.removesuffix("_bytes").replace("_", " ").capitalize()) for knob in hardware]
+    units = ["", "", "", "", *(f"({tex_escape(knob.unit)})" if knob.unit else "" for knob in hardware)]
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{tabular}}{{{'r' * len(headings)}l}}",
+        r"\toprule",
+        " & ".join([*headings, "Numerics"]) + r" \\",
+        " & ".join([*units, ""]) + r" \\",
+        r"\midrule",
+    ]
+    for row in pareto.to_dict("records"):
+        figures = (row["latency_ns"] * MS_PER_NS, row["energy_pj"] * MJ_PER_PJ, row["area_mm2"])
+        cells = [str(row["point"]), *(f"{value:.4g}" for value in figures)]
+        cells += [tex_escape(str(row[knob_column(knob)])) for knob in hardware]
+        lines.append(" & ".join([*cells, tex_escape(str(row["numerics"] or ""))]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def tex_escape(text: str) -> str:
+    """Return text in which no character has a meaning for LaTeX."""
+    return "".join(TEX_SPECIAL.get(character, character) for character in text)
+
+
+def _trial_row(
+    problem: Problem, point: int, item: Evaluation, is_pareto: bool, detail_names: Sequence[str]
+) -> dict[str, object]:
+    details = dict(item.details)
+    tasks = {task.task: task for task in item.tasks}
+    row: dict[str, object] = {"point": point}
+    row |= {knob_column(knob): knob.values[code] for knob, code in zip(problem.knobs, item.codes, strict=True)}
+    row |= {"latency_ns": item.latency_ns, "energy_pj": item.energy_pj, "area_mm2": item.area_mm2}
+    row |= {"is_pareto": is_pareto} | {name: details.get(name) for name in detail_names}
+    for name in problem.tasks:
+        task = tasks.get(name)
+        row[f"{name}.cycles"] = None if task is None else task.cycles
+        row[f"{name}.bound_cycles"] = None if task is None else task.bound_cycles
+    return row

@@ -1,0 +1,98 @@
+"""The text form of a program: `parse_program(print_program(program)) == program`. The grammar is in `simulator.isa`.
+
+Lines that start with `#` are comments; the program's own comment is printed as the first of them.
+"""
+
+import re
+
+from configs.errors import UserError
+from simulator.isa import KINDS, OPERANDS, ZERO, Affine, Command, Instruction, Kind, Loop, Program
+
+INDENT = "  "
+TERM = re.compile(r"(-?\d+)?%(\d+)")
+AFFINE = re.compile(r"-?\d+(\+(-?\d+)?%\d+)*|(-?\d+)?%\d+(\+(-?\d+)?%\d+)*")
+COUNT = re.compile(r"\d+")
+NAMES = frozenset(str(kind) for kind in KINDS)
+
+
+def print_program(program: Program) -> str:
+    """Return the text of a program, one command a line."""
+    comment = [f"# {line}" for line in program.comment.splitlines()]
+    return "\n".join([*comment, *_print_block(program.body, 0)]) + "\n"
+
+
+def parse_program(text: str, source: str = "program text") -> Program:
+    """Return the program that `text` denotes; raises UserError with the line number where it breaks the grammar."""
+    blocks: list[tuple[int, list[Instruction]]] = [(1, [])]
+    for number, line in enumerate(text.splitlines(), start=1):
+        statement, where = line.strip(), f"{source}, line {number}"
+        if not statement or statement.startswith("#"):
+            continue
+        if statement.startswith("loop "):
+            blocks.append((_parse_count(statement, where), []))
+        elif statement == "}":
+            count, body = blocks.pop()
+            if not blocks:
+                raise _error(where, "a command or a loop", "the end of a loop that was not begun")
+            blocks[-1][1].append(Loop(count, tuple(body)))
+        else:
+            blocks[-1][1].append(_parse_command(statement, where))
+    if len(blocks) > 1:
+        raise _error(source, "`}` at the end of every loop", f"{len(blocks) - 1} open at the end")
+    return Program(tuple(blocks[0][1]))
+
+
+def _print_block(body: tuple[Instruction, ...], depth: int) -> list[str]:
+    lines: list[str] = []
+    for instruction in body:
+        match instruction:
+            case Loop(count, inner):
+                head, tail = f"{INDENT * depth}loop {count} {{", f"{INDENT * depth}}}"
+                lines += [head, *_print_block(inner, depth + 1), tail]
+            case Command():
+                lines.append(INDENT * depth + _print_command(instruction))
+    return lines
+
+
+def _print_command(command: Command) -> str:
+    operands = ((name, getattr(command, name)) for name in OPERANDS)
+    return " ".join([str(command.kind), *(f"{name}={_print_affine(value)}" for name, value in operands if value != ZERO)])
+
+
+def _print_affine(value: Affine) -> str:
+    terms = [f"{'' if coefficient == 1 else coefficient}%{depth}" for depth, coefficient in value.terms]
+    constant = [str(value.constant)] if value.constant or not terms else []
+    return "+".join([*constant, *terms])
+
+
+def _parse_count(statement: str, where: str) -> int:
+    words = statement.split()
+    if len(words) != 3 or words[2] != "{" or not COUNT.fullmatch(words[1]):
+        raise _error(where, "`loop COUNT {`", statement)
+    return int(words[1])
+
+
+def _parse_command(statement: str, where: str) -> Command:
+    name, *words = statement.split()
+    if name not in NAMES:
+        raise _error(where, f"loop, }} or one of {', '.join(sorted(NAMES))}", name)
+    operands: dict[str, Affine] = {}
+    for word in words:
+        operand, _, value = word.partition("=")
+        if operand not in OPERANDS or operand in operands:
+            raise _error(where, f"each of {', '.join(OPERANDS)} at most once", operand)
+        operands[operand] = _parse_affine(value, where)
+    return Command(Kind(name), **operands)
+
+
+def _parse_affine(text: str, where: str) -> Affine:
+    if not AFFINE.fullmatch(text):
+        raise _error(where, "`constant+coefficient%depth`", text)
+    parts = text.split("+")
+    terms = [(int(found[2]), int(found[1] or 1)) for part in parts if (found := TERM.fullmatch(part))]
+    constant = 0 if "%" in parts[0] else int(parts[0])
+    return Affine(constant, tuple(terms))
+
+
+def _error(where: str, expected: str, found: str) -> UserError:
+    return UserError(where=where, expected=expected, found=repr(found), way_out="see the grammar in simulator/isa.py")
