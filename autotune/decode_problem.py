@@ -1,18 +1,19 @@
 """The search problem of the product: devices and schedules for one decode step, in the terms of `autotune.problem`."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autotune import system_energy
+from autotune.causes import Cause, causes_of
 from autotune.evaluation import evaluate_design
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
 from autotune.problem import Codes, Evaluation, Knob
 from autotune.scenario import Scenario
 from compiler.capacity import copies_of, embedding_rows
-from compiler.closed_form import TaskForm, attention_form, host_occurrence_cycles, linear_form
+from compiler.closed_form import SystemCosts, TaskForm, attention_form, host_occurrence_cycles, linear_form
 from compiler.device_table import DeviceTable
 from compiler.geometry import ceil_div
 from compiler.legality import legal, reasons, rules
@@ -146,6 +147,12 @@ class DecodeProblem:
         table = self._table(codes)
         return np.stack([self._form(shape, codes, table).bound for shape in self.space.schedulables], axis=1)
 
+    def commands(self, codes: Codes) -> Floats:
+        """Return the commands of all scheduled operators over all channels: float[n, kinds]."""
+        table = self._table(codes)
+        forms = (self._form(shape, codes, table).commands for shape in self.space.schedulables)
+        return sum(count * form for count, form in zip(self.occurrences, forms, strict=True))  # type: ignore[return-value]
+
     def objectives(self, codes: Codes, cycles: Floats) -> Floats:
         """Return latency, energy and area; energy follows from commands, bytes and latency."""
         scenario, table = self.scenario, self._table(codes)
@@ -165,6 +172,16 @@ class DecodeProblem:
         area = scenario.area_mm2[scenario.hardware_index(codes)]
         return np.stack([latency_ns, energy, area], axis=1)
 
+    def cause_cycles(self, codes: Codes) -> dict[Cause, Floats]:
+        """Return where the lower bound of a step's latency comes from: cycles by cause, float[n] each."""
+        table = self._table(codes)
+        total = {cause: np.zeros(len(codes)) for cause in Cause}
+        for shape, count in zip(self.space.schedulables, self.occurrences, strict=True):
+            for cause, cycles in causes_of(self._form(shape, codes, table)).items():
+                total[cause] += count * cycles
+        total[Cause.HOST] += self._fixed_cycles
+        return total
+
     def baselines(self) -> Codes:
         """Return the hand mapping and its overlapped form on the base device, where the space holds them."""
         system = self.scenario.system_of_base
@@ -180,16 +197,26 @@ class DecodeProblem:
         if simulator is None:
             simulator = self._simulators[system.device.name] = StepSimulator(system.device)
         bounds = self.bound_cycles(codes[None, :])[0]
-        return evaluate_design(self.scenario, codes, self.space.schedules(codes), simulator, bounds)
+        floors = partial(self._latency_floor, codes)
+        return evaluate_design(self.scenario, codes, self.space.schedules(codes), simulator, bounds, floors)
+
+    def _latency_floor(self, codes: Codes, slowdown: int) -> float:
+        """Return the lower bound of a design's latency in cycles when the host paces its transfers."""
+        costs = self.scenario.costs.paced(slowdown)
+        table = self._table(codes[None, :])
+        bounds = (self._form(shape, codes[None, :], table, costs).bound[0] for shape in self.space.schedulables)
+        return float(np.dot(list(bounds), self.occurrences)) + self._fixed_cycles
 
     def _table(self, codes: Codes) -> DeviceTable:
         return self.scenario.table.take(self.scenario.hardware_index(codes))
 
-    def _form(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> TaskForm:
+    def _form(
+        self, shape: Schedulable, codes: Codes, table: DeviceTable, costs: SystemCosts | None = None
+    ) -> TaskForm:
         schedule = self.space.schedule_arrays(shape, codes)
         if isinstance(shape, LinearShape):
-            return linear_form(shape, schedule, table, self.scenario.costs)
-        return attention_form(shape, schedule, table, self.scenario.costs)
+            return linear_form(shape, schedule, table, costs or self.scenario.costs)
+        return attention_form(shape, schedule, table, costs or self.scenario.costs)
 
     def _active_channels(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> Floats:
         if isinstance(shape, LinearShape):

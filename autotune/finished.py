@@ -3,7 +3,7 @@
 A *point* is an evaluation named by its number in the run, counted from 0 in the order proposed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,12 +42,17 @@ class NamedPoint:
     point: int
 
 
-def front_of(run: FinishedRun) -> tuple[int, ...]:
+def front_points(evaluations: Sequence[Evaluation]) -> tuple[int, ...]:
     """Return the points that no other one beats, fastest first."""
-    if not run.evaluations:
+    if not evaluations:
         return ()
-    kept = np.flatnonzero(nondominated(np.array([item.objectives for item in run.evaluations]))).tolist()
-    return tuple(sorted(kept, key=lambda point: (run.evaluations[point].objectives, run.evaluations[point].codes)))
+    kept = np.flatnonzero(nondominated(np.array([item.objectives for item in evaluations]))).tolist()
+    return tuple(sorted(kept, key=lambda point: (evaluations[point].objectives, evaluations[point].codes)))
+
+
+def front_of(run: FinishedRun) -> tuple[int, ...]:
+    """Return the Pareto points of a run, fastest first."""
+    return front_points(run.evaluations)
 
 
 def hand_point(run: FinishedRun) -> int | None:

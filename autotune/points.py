@@ -77,7 +77,7 @@ def device_text(device: Device) -> str:
 
 def programs_text(step: Step) -> str:
     """Return every distinct program of a step under a heading that names its task, between the host's work."""
-    return "\n".join(_sections(step))
+    return "\n".join(("# Rows count from the first row of the operator's own copy.\n", *_sections(step)))
 
 
 def _sections(step: Step) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.coverage import Pairs, most_new
 from autotune.layout import Layout, distinct, keys
 from autotune.pareto import box_of, nondominated
 from autotune.problem import Codes, Problem
@@ -67,12 +68,13 @@ def first_designs(front: RooflineFront, baselines: Codes, count: int) -> Codes:
     return distinct(chosen)[: max(count, len(baselines))]
 
 
-def fill(designs: Codes, pool: Codes, rng: np.random.Generator, count: int) -> Codes:
-    """Add random designs of the pool until there are `count`, so that a short roofline front still teaches enough."""
+def fill(designs: Codes, pool: Codes, pairs: Pairs, count: int) -> Codes:
+    """Add designs of the pool that show most new pairs of knob values, then any, until there are `count`."""
     taken = set(keys(designs))
-    shuffled = pool[rng.permutation(len(pool))]
-    fresh = shuffled[[key not in taken for key in keys(shuffled)]]
-    return np.concatenate([designs, fresh[: max(0, count - len(designs))]])
+    fresh = pool[[key not in taken for key in keys(pool)]]
+    chosen = most_new(pairs, pairs.covered(designs), fresh, count - len(designs))
+    ordered = distinct(np.concatenate([designs, fresh[chosen], fresh]))
+    return ordered[: max(count, len(designs))]
 
 
 def _front(codes: Codes, objectives: Floats) -> RooflineFront:

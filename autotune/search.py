@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.acquisition import choose
+from autotune.coverage import Pairs, most_new, pairs_of
 from autotune.enumerate import enumerate_legal
 from autotune.feasibility import feasibility
 from autotune.layout import Layout, clean, distinct, keys, layout_of
@@ -34,7 +35,9 @@ class SearchSettings:
     batch: int = 10
     late_batch: int = 20
     late_after: int = 140
+    roofline_share: float = 0.5
     explore_share: float = 0.1
+    novel: bool = True
     enumerable: int = 1 << 18
     screening: ScreeningSettings = DEFAULT_SCREENING
     model: ModelSettings = DEFAULT_MODEL
@@ -59,6 +62,7 @@ class _Run:
 
     problem: Problem
     layout: Layout
+    pairs: Pairs
     budget: int
     seed: int
     evaluate_batch: EvaluateBatch
@@ -89,7 +93,8 @@ def search(
     settings: SearchSettings = DEFAULT_SEARCH,
 ) -> SearchResult:
     """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them."""
-    run = _Run(problem, layout_of(problem), budget, seed, evaluate_batch, observer, settings)
+    layout = layout_of(problem)
+    run = _Run(problem, layout, pairs_of(layout), budget, seed, evaluate_batch, observer, settings)
     baselines = clean(problem, problem.baselines())
     observer.phase("roofline front")
     run.roofline, pool = find_roofline_front(problem, run.layout, run.rng(0), baselines)
@@ -99,7 +104,8 @@ def search(
     if everything is not None and len(everything) <= budget:
         return _evaluate_everything(run, distinct(np.concatenate([baselines, everything])))
     count = settings.first_count(budget, len(baselines))
-    first = fill(first_designs(run.roofline, baselines, count), pool, run.rng(1), count)[:budget]
+    bounded = first_designs(run.roofline, baselines, round(count * settings.roofline_share))
+    first = fill(bounded, pool, run.pairs, count)[:budget]
     if not _evaluate(run, first):
         return _result(run, StopReason.INTERRUPTED, "")
     return _improve(run, pool)
@@ -152,6 +158,10 @@ def _choose(run: _Run, candidates: Candidates, count: int) -> Codes:
     chosen = choose(front, expected, count - explored)
     front = np.concatenate([front, expected[chosen]])
     rest = np.setdiff1d(np.arange(len(candidates.codes)), chosen)
+    new = most_new(run.pairs, run.pairs.covered(codes_of(run.evaluations, len(run.layout.sizes))), candidates.codes[rest], explored if run.settings.novel else 0)
+    chosen += rest[new].tolist()
+    rest = np.delete(rest, new)
+    explored -= len(new)
     hopeful = candidates.cycles[rest] * optimism(run.problem, run.forecasts[-RECENT_BATCHES:])
     hopeful = np.maximum(hopeful, run.problem.bound_cycles(candidates.codes[rest]))
     possible = run.box.scale(run.problem.objectives(candidates.codes[rest], hopeful))

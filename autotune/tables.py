@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from autotune.decode_problem import DecodeProblem
-from autotune.evaluation import MJ_PER_PJ, MS_PER_NS
-from autotune.finished import FinishedRun, front_of
+from autotune.units import MJ_PER_PJ, MS_PER_NS
+from autotune.finished import FinishedRun, front_points
 from autotune.problem import HARDWARE_GROUP, Evaluation, Knob, Problem
 
 CSV_FLOAT = "%.9g"
@@ -37,8 +36,9 @@ def knob_column(knob: Knob) -> str:
     return knob.label if not unit or knob.name.lower().endswith(unit.lower()) else f"{knob.label}_{unit}"
 
 
-def trials_frame(problem: Problem, evaluations: Sequence[Evaluation], front: Sequence[int]) -> pd.DataFrame:
-    """Return one row per evaluation in order; `front` are the Pareto points."""
+def trials_frame(problem: Problem, evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """Return one row per evaluation in order."""
+    front = frozenset(front_points(evaluations))
     detail_names = tuple(dict.fromkeys(name for item in evaluations for name, _ in item.details))
     rows = [
         _trial_row(problem, point, item, point in front, detail_names) for point, item in enumerate(evaluations)
@@ -61,19 +61,19 @@ def tasks_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 
 
 def pareto_frame(
-    trials: pd.DataFrame, evaluations: Sequence[Evaluation], front: Sequence[int], numerics: Mapping[tuple[int, ...], str]
+    problem: Problem, evaluations: Sequence[Evaluation], numerics: Mapping[tuple[int, ...], str]
 ) -> pd.DataFrame:
     """Return the rows of the front, fastest first, with the verdict on their numerics (empty where not checked)."""
-    frame = trials.iloc[list(front)].drop(columns="is_pareto").reset_index(drop=True)
+    front = front_points(evaluations)
+    frame = trials_frame(problem, evaluations).iloc[list(front)].drop(columns="is_pareto").reset_index(drop=True)
     frame["numerics"] = [numerics.get(evaluations[point].codes) for point in front]
     return frame
 
 
 def write_tables(run: FinishedRun) -> tuple[Path, ...]:
     """Write trials, tasks and the front, and return the paths."""
-    front = front_of(run)
-    trials = trials_frame(run.problem, run.evaluations, front)
-    pareto = pareto_frame(trials, run.evaluations, front, run.numerics)
+    trials = trials_frame(run.problem, run.evaluations)
+    pareto = pareto_frame(run.problem, run.evaluations, run.numerics)
     tables = run.folder / "tables"
     tables.mkdir(parents=True, exist_ok=True)
     parquet, tex = run.folder / "trials.parquet", tables / "pareto.tex"
@@ -94,7 +94,7 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def pareto_tex(problem: DecodeProblem, pareto: pd.DataFrame) -> str:
+def pareto_tex(problem: Problem, pareto: pd.DataFrame) -> str:
     """Return the front as a LaTeX table for the booktabs package."""
     hardware = [knob for knob in problem.knobs if knob.group == HARDWARE_GROUP]
     headings = ["Point", "Latency (ms)", "Energy (mJ)", r"Area (mm\textsuperscript{2})"]

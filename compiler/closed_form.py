@@ -5,7 +5,7 @@ rows is exact (tested against lowered programs); the time is a lower bound of wh
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ class SystemCosts:
     def transfer(self, moved_bytes: Any) -> Any:
         """Return the cycles that bytes occupy one direction of a link, not rounded: a bound for any chunks."""
         return moved_bytes / self.link.bandwidth_gb_per_s * 1000 / self.clock_ps
+
+    def paced(self, slowdown: int) -> "SystemCosts":
+        """Return the costs when the host sends and takes chunks `slowdown` times slower than the link allows."""
+        bandwidth = self.link.bandwidth_gb_per_s / slowdown
+        return replace(self, link=self.link.model_copy(update={"bandwidth_gb_per_s": bandwidth}))
 
     @property
     def latency(self) -> Any:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import optuna
 
 from autotune.baselines import STRATEGIES
 from autotune.decode_problem import DecodeProblem
@@ -226,6 +227,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("runs/ground-truth"))
     parser.add_argument("--json", action="store_true")
     choice = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     settings = RunSettings(
         choice.model, choice.hardware, context=choice.context, devices="auto", restrictions=SMALL_SPACE
     )

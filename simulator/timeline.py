@@ -94,9 +94,9 @@ class StepSimulator:
         self.log_spans = log_spans
         self._codes: dict[int, tuple[Program, ProgramCode]] = {}
 
-    def run(self, step: Step) -> StepReport:
-        """Simulate one step from fresh channels; deterministic."""
-        return _Run(self).execute(step)
+    def run(self, step: Step, slowdown: int = 1) -> StepReport:
+        """Simulate one step from fresh channels; with `slowdown` the host sends and takes chunks that much slower."""
+        return _Run(self, slowdown).execute(step)
 
     def code(self, program: Program) -> ProgramCode:
         """Return the flattened program, flattened once per program object."""
@@ -109,9 +109,14 @@ class StepSimulator:
         """Return the cycles of a host phase."""
         return self.cycles(phase.work_ns + (host.launch_ns if phase.launch else 0.0))
 
-    def transfer_cycles(self, link: Link, chunk_bytes: int) -> int:
+    def transfer_cycles(self, link: Link, chunk_bytes: int, slowdown: int) -> int:
         """Return how long a chunk occupies one direction of the link."""
-        return self.cycles(chunk_bytes / link.bandwidth_gb_per_s)
+        return self.cycles(slowdown * chunk_bytes / link.bandwidth_gb_per_s)
+
+    @property
+    def bytes_per_cycle(self) -> float:
+        """What one direction of the link moves in a cycle."""
+        return self.link.bandwidth_gb_per_s * self.device.clock_ps / 1000
 
     def cycles(self, nanoseconds: float) -> int:
         """Convert a duration to whole cycles, rounded up."""
@@ -121,8 +126,9 @@ class StepSimulator:
 class _Run:
     """One walk over a step; owns the mutable servers and the channel."""
 
-    def __init__(self, simulator: StepSimulator) -> None:
+    def __init__(self, simulator: StepSimulator, slowdown: int) -> None:
         self.of = simulator
+        self.slowdown = slowdown
         self.spans: list[Span] | None = [] if simulator.log_spans else None
         self.hosts, self.down, self.up = (Server(name, spans=self.spans) for name in ("host", "down", "up"))
         self.channel = fresh_state(simulator.device)
@@ -152,7 +158,7 @@ class _Run:
         link = self.of.link
         arrivals = np.array(
             [
-                self.down.serve(phase.name, ready, self.of.transfer_cycles(link, chunk)) + self.latency
+                self.down.serve(phase.name, ready, self.of.transfer_cycles(link, chunk, self.slowdown)) + self.latency
                 for chunk in phase.down_bytes
             ],
             dtype=np.int64,
@@ -163,7 +169,7 @@ class _Run:
             self.spans.append(Span("channel", phase.name, report.first_issue, report.completed))
         end = ready
         for chunk, signal in zip(phase.up_bytes, report.signals, strict=True):
-            end = self.up.serve(phase.name, signal, self.of.transfer_cycles(link, chunk)) + self.latency
+            end = self.up.serve(phase.name, signal, self.of.transfer_cycles(link, chunk, self.slowdown)) + self.latency
         return end
 
     def _count(self, phase: PimPhase, counts: tuple[int, ...], refreshes: int, busy: int) -> None:

@@ -1,0 +1,60 @@
+"""Which pairs of knob values have been tried together: what no evaluation has shown, no model can predict.
+
+Pairs count within the hardware together with one task's schedule, as a task's cost depends on these. A run that covers
+pairs early does not overlook a corner that is legal only with a large buffer and many accumulators at once.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.layout import Layout
+from autotune.problem import Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of columns with a number for every pair of values: first, second and offset are int[pairs]."""
+
+    first: Codes
+    second: Codes
+    offset: Codes
+    seconds: Codes
+    total: int
+
+    def numbers(self, codes: Codes) -> Codes:
+        """Return the numbers of the value pairs in each design: int[n, pairs]."""
+        numbers: Codes = self.offset + codes[:, self.first] * self.seconds + codes[:, self.second]
+        return numbers
+
+    def covered(self, codes: Codes) -> NDArray[np.bool_]:
+        """Return which value pairs occur in any of the designs: bool[total]."""
+        seen = np.zeros(self.total, dtype=np.bool_)
+        seen[self.numbers(codes).ravel()] = True
+        return seen
+
+
+def pairs_of(layout: Layout) -> Pairs:
+    """Return the pairs of knobs that act on the cost of one task."""
+    groups = [(*layout.hardware.tolist(), *columns.tolist()) for columns in layout.schedules] or [layout.hardware]
+    pairs = sorted({pair for columns in groups for pair in combinations(sorted(columns), 2)})
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    counts = layout.sizes[first] * layout.sizes[second]
+    offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Pairs(first, second, offset[:-1], layout.sizes[second], int(offset[-1]))
+
+
+def most_new(pairs: Pairs, seen: NDArray[np.bool_], candidates: Codes, count: int) -> list[int]:
+    """Return the rows of up to `count` candidates that, one after the other, show most pairs not seen before."""
+    seen, numbers = seen.copy(), pairs.numbers(candidates)
+    chosen: list[int] = []
+    while len(chosen) < min(count, len(candidates)):
+        new = (~seen[numbers]).sum(axis=1)
+        row = int(new.argmax())
+        if new[row] == 0:
+            break
+        chosen.append(row)
+        seen[numbers[row]] = True
+    return chosen

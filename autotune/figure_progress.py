@@ -1,0 +1,85 @@
+"""How the search went: hypervolume, accuracy of the cost model, and the knees of the hardware knobs."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from autotune.units import MS_PER_NS
+from autotune.figure_front import BOUND_COLOUR, COLUMN_INCHES, log_axis
+from autotune.findings import Knee, knees
+from autotune.finished import FinishedRun
+
+LINE, SECOND_LINE = "#0072B2", "#D55E00"
+KNEE_COLUMNS = 3
+
+
+def hypervolume_progress(run: FinishedRun) -> Figure:
+    """Draw hypervolume over evaluations with the bound."""
+    figure = Figure(figsize=(COLUMN_INCHES, 2.0), layout="constrained")
+    axes = figure.subplots()
+    batches = run.result.batches
+    evaluated = [batch.evaluated for batch in batches]
+    axes.plot(evaluated, [batch.hypervolume for batch in batches], "o-", color=LINE, markersize=2.5, label="front")
+    axes.axhline(batches[-1].bound_hypervolume, color=BOUND_COLOUR, linestyle="--", label="lower bounds")
+    axes.set_xlim(0, max(evaluated) * 1.02)
+    axes.set_xlabel("evaluations")
+    axes.set_ylabel("hypervolume (log, scaled)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(loc="center right")
+    return figure
+
+
+def cost_model_accuracy(run: FinishedRun) -> Figure:
+    """Draw ranking accuracy and error of predicted latency over the batches."""
+    figure = Figure(figsize=(COLUMN_INCHES, 2.6), layout="constrained")
+    ranking, error = figure.subplots(2, 1, sharex=True)
+    found = [(batch.evaluated, dict(batch.accuracy)["latency"]) for batch in run.result.batches if batch.accuracy]
+    evaluated = [count for count, _ in found]
+    ranking.plot(evaluated, [100 * item.pairwise for _, item in found], "o-", color=LINE, markersize=2.5)
+    ranking.set_ylabel("pairs ranked\nright (%)")
+    error.plot(evaluated, [100 * item.mape for _, item in found], "o-", color=SECOND_LINE, markersize=2.5)
+    error.set_ylabel("mean error of\nlatency (%)")
+    error.set_ylim(bottom=0)
+    error.set_xlabel("evaluations")
+    error.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def knob_knees(run: FinishedRun) -> Figure:
+    """Draw the lowest latency with every value of every hardware knob."""
+    found = [knee for knee in knees(run) if knee.best]
+    lines = -(-len(found) // KNEE_COLUMNS)
+    figure = Figure(figsize=(2 * COLUMN_INCHES, 1.7 * lines), layout="constrained")
+    grid = np.ravel(figure.subplots(lines, KNEE_COLUMNS, sharey=True, squeeze=False))
+    for axes, knee in zip(grid, found, strict=False):
+        _knee(axes, knee)
+    log_axis(grid[0], "y", np.array([item.latency_ns for knee in found for item in knee.best]))
+    for axes in grid[len(found) :]:
+        axes.set_visible(False)
+    for axes in grid[::KNEE_COLUMNS]:
+        axes.set_ylabel("lowest latency (ms)")
+    return figure
+
+
+def _knee(axes: Axes, knee: Knee) -> None:
+    values = [item.value for item in knee.best]
+    latencies = [item.latency_ns * MS_PER_NS for item in knee.best]
+    axes.plot(values, latencies, "o-", color=LINE, markersize=3.5)
+    for item, latency in zip(knee.best, latencies, strict=True):
+        axes.annotate(
+            str(item.point), (item.value, latency), (0, 5), textcoords="offset points", ha="center", fontsize=6, color="0.3"
+        )
+        if item.value == knee.knee:
+            axes.plot([item.value], [latency], "o", markersize=8, markerfacecolor="none", color=SECOND_LINE)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(values, [str(value) for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.12, y=0.15)
+    axes.set_xlabel(knob_label(knee.knob, knee.unit))
+
+
+def knob_label(name: str, unit: str) -> str:
+    """Return a knob's name as words with its unit."""
+    words = name.removesuffix("_bytes") if unit else name
+    return words.replace("_", " ") + (f" ({unit})" if unit else "")

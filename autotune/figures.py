@@ -1,0 +1,127 @@
+"""Figures of a run, each as PDF with editable text and as PNG, sized for one column of a paper."""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from autotune.figure_bars import energy_breakdown, latency_breakdown
+from autotune.figure_front import latency_area, latency_energy
+from autotune.figure_progress import cost_model_accuracy, hypervolume_progress, knob_knees
+from autotune.finished import FinishedRun
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 7.5,
+    "axes.titlesize": 7.5,
+    "axes.labelsize": 7.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "savefig.dpi": 250,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "figure",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A figure's file name, its caption, and how to draw it."""
+
+    name: str
+    caption: str
+    draw: Callable[[FinishedRun], Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure that was drawn: its caption, its files, and itself as SVG."""
+
+    name: str
+    caption: str
+    pdf: Path
+    png: Path
+    svg: bytes
+
+
+PLOTS = (
+    Plot(
+        "pareto_latency_energy",
+        "Every evaluated design by latency and energy per token, coloured by area. Lower left is better; the dashed line "
+        "is what the lower bounds of all sampled designs allow.",
+        latency_energy,
+    ),
+    Plot(
+        "pareto_latency_area",
+        "Every evaluated design by latency and area, coloured by energy.",
+        latency_area,
+    ),
+    Plot(
+        "hypervolume",
+        "Hypervolume of the front over the evaluations, against that of the lower bounds.",
+        hypervolume_progress,
+    ),
+    Plot(
+        "latency_breakdown",
+        "Where the time of a token goes, by operator, for some Pareto points; the rest is host work that no schedule "
+        "changes and the embedding.",
+        latency_breakdown,
+    ),
+    Plot(
+        "energy_breakdown",
+        "Where the energy of a token goes; the host processor belongs to no total and is left out.",
+        energy_breakdown,
+    ),
+    Plot(
+        "knob_knees",
+        "Lowest simulated latency with each value of each hardware knob; numbers are points, a ring marks the knee.",
+        knob_knees,
+    ),
+    Plot(
+        "cost_model_accuracy",
+        "The learned cost model on designs it had not seen: each batch is predicted, then simulated.",
+        cost_model_accuracy,
+    ),
+)
+
+
+def write_figures(run: FinishedRun) -> tuple[Drawing, ...]:
+    """Draw every figure that the run has data for."""
+    if not run.evaluations:
+        return ()
+    folder = run.folder / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    has_accuracy = any(batch.accuracy for batch in run.result.batches)
+    plots = [plot for plot in PLOTS if has_accuracy or plot.draw is not cost_model_accuracy]
+    if not run.result.batches:
+        plots = [plot for plot in plots if plot.draw is not hypervolume_progress]
+    # The style is set only while drawing, so that a caller's own figures stay as they are.
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        return tuple(_write(plot, run, folder) for plot in plots)
+
+
+def _write(plot: Plot, run: FinishedRun, folder: Path) -> Drawing:
+    figure = plot.draw(run)
+    pdf, png = folder / f"{plot.name}.pdf", folder / f"{plot.name}.png"
+    # Without dates the files of equal runs are equal.
+    figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+    figure.savefig(png, metadata={"Software": None})
+    svg = io.BytesIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return Drawing(plot.name, plot.caption, pdf, png, svg.getvalue())

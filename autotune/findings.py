@@ -1,0 +1,168 @@
+"""What a run tells an architect: which limit binds, where each knob stops paying, what a step on the front costs.
+
+Every finding names the simulated points that back it; nothing here is a prediction.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune.causes import Cause
+from autotune.finished import FinishedRun, front_of, hardware_values
+from autotune.problem import HARDWARE_GROUP
+
+Floats = NDArray[np.float64]
+LEAST_GAIN_PER_DOUBLING = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BindingLimit:
+    """The largest cause in a point's lower bound, and all causes as shares of its simulated latency.
+
+    The shares leave out `waiting`: what the simulation adds to the closed form.
+    """
+
+    point: int
+    cause: Cause
+    share: float
+    shares: tuple[tuple[Cause, float], ...]
+    waiting: float
+
+
+@dataclass(frozen=True, slots=True)
+class BestAtValue:
+    """The fastest simulated point with one value of a hardware knob."""
+
+    value: int
+    point: int
+    latency_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """Best latency by value of a hardware knob; `knee` is where it stops paying, None where it pays to the end."""
+
+    knob: str
+    unit: str
+    best: tuple[BestAtValue, ...]
+    knee: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrontStep:
+    """From one Pareto point to the next slower one: changes as fractions, and the hardware knobs that differ."""
+
+    start: int
+    end: int
+    latency_change: float
+    energy_change: float
+    area_change: float
+    knobs: tuple[tuple[str, int | str, int | str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How far the front is from what lower bounds allow.
+
+    For every roofline point some Pareto point is at most `factor` times worse in each objective; `point` is the one
+    that needs the whole factor.
+    """
+
+    factor: float
+    point: int
+    hypervolume: float
+    bound_hypervolume: float
+
+
+def binding_limits(run: FinishedRun) -> tuple[BindingLimit, ...]:
+    """Return the binding limit of every Pareto point, fastest first."""
+    front = front_of(run)
+    if not front:
+        return ()
+    cycles = run.problem.cause_cycles(np.array([run.evaluations[point].codes for point in front], dtype=np.int64))
+    clock_ns = run.problem.scenario.base.nanoseconds(1)
+    found = []
+    for row, point in enumerate(front):
+        latency_ns = run.evaluations[point].latency_ns
+        shares = tuple((cause, float(values[row]) * clock_ns / latency_ns) for cause, values in cycles.items())
+        cause, share = max(shares, key=lambda item: item[1])
+        found.append(BindingLimit(point, cause, share, shares, 1 - sum(value for _, value in shares)))
+    return tuple(found)
+
+
+def knees(run: FinishedRun) -> tuple[Knee, ...]:
+    """Return the knee of every hardware knob over the simulated points: beyond it a doubling gains less than 5 %."""
+    return tuple(
+        _knee(run, column, knob.name, knob.unit)
+        for column, knob in enumerate(run.problem.knobs)
+        if knob.group == HARDWARE_GROUP and run.evaluations
+    )
+
+
+def front_steps(run: FinishedRun) -> tuple[FrontStep, ...]:
+    """Return what one step along the front costs and buys, from the fastest point on."""
+    return tuple(_step(run, start, end) for start, end in pairwise(front_of(run)))
+
+
+def gap(run: FinishedRun) -> Gap | None:
+    """Return the distance to the roofline front; None where nothing was evaluated."""
+    front, bound = front_of(run), run.result.roofline.objectives
+    if not front or not run.result.batches or len(bound) == 0:
+        return None
+    factors = cover_factors(np.array([run.evaluations[point].objectives for point in front]), bound)
+    worst = int(factors.min(axis=1).argmax())
+    last = run.result.batches[-1]
+    return Gap(
+        factor=float(factors[worst].min()),
+        point=front[int(factors[worst].argmin())],
+        hypervolume=last.hypervolume,
+        bound_hypervolume=last.bound_hypervolume,
+    )
+
+
+def cover_factors(front: Floats, bound: Floats) -> Floats:
+    """Return by what factor each front point (float[n, 3]) is worse than each bound (float[m, 3]): float[m, n], >= 1."""
+    ratios: Floats = (front[None, :, :] / bound[:, None, :]).max(axis=2)
+    return np.maximum(ratios, 1.0)
+
+
+def _knee(run: FinishedRun, column: int, name: str, unit: str) -> Knee:
+    values = run.problem.knobs[column].values
+    fastest: dict[int, int] = {}
+    for point, item in enumerate(run.evaluations):
+        value = int(values[item.codes[column]])
+        if value not in fastest or item.latency_ns < run.evaluations[fastest[value]].latency_ns:
+            fastest[value] = point
+    best = tuple(
+        BestAtValue(value, point, run.evaluations[point].latency_ns) for value, point in sorted(fastest.items())
+    )
+    return Knee(name, unit, best, knee_of(best))
+
+
+def knee_of(best: tuple[BestAtValue, ...]) -> int | None:
+    """Return the smallest value beyond which no doubling gains enough; None where the last still does, or for one value."""
+    if len(best) < 2:
+        return None
+    knee = best[-1].value
+    for lower, higher in reversed(list(pairwise(best))):
+        per_doubling = (higher.latency_ns / lower.latency_ns) ** (1 / log2(higher.value / lower.value))
+        if 1 - per_doubling >= LEAST_GAIN_PER_DOUBLING:
+            return None if higher is best[-1] else knee
+        knee = lower.value
+    return knee
+
+
+def _step(run: FinishedRun, start: int, end: int) -> FrontStep:
+    before, after = run.evaluations[start], run.evaluations[end]
+    own, other = hardware_values(run, start), hardware_values(run, end)
+    return FrontStep(
+        start=start,
+        end=end,
+        latency_change=after.latency_ns / before.latency_ns - 1,
+        energy_change=after.energy_pj / before.energy_pj - 1,
+        area_change=after.area_mm2 / before.area_mm2 - 1,
+        knobs=tuple((name, own[name], other[name]) for name in own if own[name] != other[name]),
+    )

@@ -1,0 +1,61 @@
+"""Closed forms against simulation, over random legal designs on random devices: bounds hold and counts are exact."""
+
+import numpy as np
+import pytest
+
+from autotune.layout import clean, layout_of
+from autotune.sampling import stratified
+from compiler.lowering import lower_step
+from simulator.isa import CODE_OF, Kind
+from simulator.timeline import StepSimulator
+from tests.small_workloads import small_problem
+
+COUNTED = (Kind.MAC16, Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD, Kind.WRA16, Kind.WR)
+
+
+def _designs(problem, count, seed=0):
+    rng = np.random.default_rng(seed)
+    donors = clean(problem, problem.baselines())
+    designs = stratified(problem, layout_of(problem), rng, 4 * count, donors)
+    return designs[rng.permutation(len(designs))[:count]]
+
+
+@pytest.fixture(scope="module", params=[("llama", 1), ("llama", 3), ("mixtral", 1), ("mixtral", 4)])
+def evaluated(request):
+    problem = small_problem(*request.param)
+    designs = _designs(problem, 40)
+    return problem, designs, [problem.evaluate(design) for design in designs]
+
+
+def test_no_task_beats_its_lower_bound(evaluated):
+    _, _, evaluations = evaluated
+    for evaluation in evaluations:
+        for task in evaluation.tasks:
+            assert task.cycles >= task.bound_cycles, task
+
+
+def test_no_design_beats_its_roofline_in_any_objective(evaluated):
+    problem, designs, evaluations = evaluated
+    roofline = problem.objectives(designs, problem.bound_cycles(designs))
+    measured = np.array([evaluation.objectives for evaluation in evaluations])
+    assert (measured >= roofline * (1 - 1e-9)).all()
+
+
+def test_latency_is_the_sum_of_its_tasks_and_the_fixed_work(evaluated):
+    problem, designs, evaluations = evaluated
+    cycles = np.array([[task.cycles for task in evaluation.tasks] for evaluation in evaluations])
+    latency_ns = problem.objectives(designs, cycles)[:, 0]
+    measured = np.array([evaluation.latency_ns for evaluation in evaluations])
+    np.testing.assert_allclose(latency_ns, measured, rtol=0.05)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_closed_form_counts_are_those_of_the_simulated_step(batch):
+    problem = small_problem("llama", batch)
+    for design in _designs(problem, 25, seed=1):
+        system = problem.scenario.system(design)
+        step = lower_step(problem.scenario.workload, problem.space.schedules(design), system)
+        counts = StepSimulator(system.device).run(step).counts
+        expected = problem.commands(design[None, :])[0]
+        for kind in COUNTED:
+            assert counts[CODE_OF[kind]] == pytest.approx(expected[CODE_OF[kind]], rel=1e-9), kind
