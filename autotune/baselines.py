@@ -3,7 +3,7 @@
 All begin with the problem's baselines. An illegal proposal of a sampler is repaired: the nearest legal design that is
 found by redrawing more and more of its knobs is evaluated in its place, and its figures are told for the proposal. A
 design that was evaluated before is told again without costing budget; after many of those in a row a random legal one
-takes the proposal's place. Nothing is told as failed: that stalls the samplers (SEARCH.md, Optuna).
+takes the proposal's place. Nothing is told as failed: that stalls the samplers.
 """
 
 import warnings
@@ -55,7 +55,7 @@ def _nsga2(population: int, seed: int) -> BaseSampler:
 
 def _tpe(seed: int) -> BaseSampler:
     with warnings.catch_warnings():
-        # The multivariate option is marked experimental; it is the better one here (SEARCH.md, table).
+        # The multivariate option is marked experimental; it is the better one here.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return TPESampler(seed=seed, multivariate=True)
 

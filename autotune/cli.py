@@ -37,12 +37,16 @@ def explore_command(
     context_length: Annotated[
         int, typer.Option("--context", help="tokens in the KV cache, the newest included", min=1)
     ] = 4096,
-    devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto for as many as needed")] = "1",
+    devices: Annotated[
+        str, typer.Option(help="devices behind the host: a number, or auto for as many as needed")
+    ] = "1",
     seed: Annotated[int, typer.Option(help="every random choice follows from it", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="result folder; by default a new one under runs/")] = None,
     restrict: Annotated[
         list[str] | None,
-        typer.Option("--set", help="fix or range a knob: NAME=V, NAME=V,W or NAME=A..B; schedules as TASK.KNOB or *.KNOB"),
+        typer.Option(
+            "--set", help="fix or range a knob: NAME=V, NAME=V,W or NAME=A..B; schedules as TASK.KNOB or *.KNOB"
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(help="processes; 0 takes one per core", min=0)] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="continue an interrupted run of the same settings")] = False,

@@ -1,4 +1,4 @@
-"""Constraints for architects: `constraints.json` for programs (docs/constraints.md) and `constraints.md` for readers."""
+"""Constraints for architects: `constraints.json` for programs (docs/constraints.md), `constraints.md` for readers."""
 
 import json
 from collections.abc import Iterable
@@ -10,19 +10,21 @@ from autotune.feasibility import Feasibility
 from autotune.findings import (
     LEAST_GAIN_PER_DOUBLING,
     BindingLimit,
-    FrontStep,
     Gap,
     Knee,
+    Step,
     binding_limits,
     front_steps,
     gap,
     knees,
+    knob_steps,
 )
 from autotune.finished import FinishedRun
 from autotune.units import MS_PER_NS
 
 SCHEMA = "constraints/1"
 LISTED_REASONS = 8
+LEAST_STEP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def constraints_json(run: FinishedRun) -> dict[str, object]:
     found = gap(run)
     return {
         "schema": SCHEMA,
-        "settings": dict(run.settings),
+        "settings": run.shown_settings,
         "binding_limits": [
             {
                 "point": item.point,
@@ -60,13 +62,15 @@ def constraints_json(run: FinishedRun) -> dict[str, object]:
         ],
         "least_gain_per_doubling": LEAST_GAIN_PER_DOUBLING,
         "knees": [asdict(item) for item in knees(run)],
-        "front_steps": [
-            asdict(item) | {"knobs": {name: [before, after] for name, before, after in item.knobs}}
-            for item in front_steps(run)
-        ],
+        "knob_steps": [_step_json(item) for item in knob_steps(run)],
+        "front_steps": [_step_json(item) for item in front_steps(run)],
         "illegality": asdict(run.result.feasibility),
         "gap_to_lower_bounds": asdict(found) if found else None,
     }
+
+
+def _step_json(item: Step) -> dict[str, object]:
+    return asdict(item) | {"knobs": {name: [before, after] for name, before, after in item.knobs}}
 
 
 def prose(run: FinishedRun) -> tuple[Section, ...]:
@@ -74,7 +78,14 @@ def prose(run: FinishedRun) -> tuple[Section, ...]:
     sections = (
         Section("Which limit binds", tuple(_binding_lines(binding_limits(run)))),
         Section("Where each hardware knob stops paying", tuple(_knee_line(item) for item in knees(run) if item.best)),
-        Section("What one step along the front costs and buys", tuple(_step_line(item) for item in front_steps(run))),
+        Section(
+            "What one step of a knob alone costs and buys, between the fastest points of two devices",
+            tuple(_step_line(item) for item in knob_steps(run)),
+        ),
+        Section(
+            f"Steps along the front that cost at least {LEAST_STEP:.0%} of latency",
+            tuple(_step_line(item) for item in front_steps(run) if item.latency_change >= LEAST_STEP),
+        ),
         Section("Why sampled designs were illegal", tuple(_illegality_lines(run.result.feasibility))),
         Section("How much is left", tuple(_gap_lines(gap(run)))),
     )
@@ -90,8 +101,8 @@ def _binding_lines(limits: Iterable[BindingLimit]) -> Iterable[str]:
         low, high = min(item.share for item in items), max(item.share for item in items)
         amount = f"{low:.0%}" if len(items) == 1 else f"{low:.0%} to {high:.0%}"
         yield (
-            f"{cause[0].upper()}{cause[1:]} is the largest part of the latency of {_points(item.point for item in items)} "
-            f"({amount}); relaxed by {LEVERS[items[0].cause]}."
+            f"{cause[0].upper()}{cause[1:]} is the largest part of the latency of "
+            f"{_points(item.point for item in items)} ({amount}); relaxed by {LEVERS[items[0].cause]}."
         )
 
 
@@ -111,7 +122,7 @@ def _knee_line(item: Knee) -> str:
     return f"{name}: {verdict}; lowest latency {latencies}."
 
 
-def _step_line(item: FrontStep) -> str:
+def _step_line(item: Step) -> str:
     changes = ", ".join(f"{name} {before} to {after}" for name, before, after in item.knobs)
     return (
         f"From point {item.start} to point {item.end}: latency {item.latency_change:+.1%}, energy "
@@ -133,10 +144,10 @@ def _gap_lines(found: Gap | None) -> Iterable[str]:
         f"{found.bound_hypervolume:.4g} that lower bounds allow."
     )
     yield (
-        f"No legal design of this space beats this front by more than {found.factor - 1:.1%} in all objectives at once: "
-        f"of whatever design, some Pareto point is at most {found.factor:.3g} times as slow, as large and as hungry. The "
-        f"worst place of the front is near point {found.point}. This holds relative to the roofline front, which was "
-        "found by sampling."
+        f"No legal design of this space beats this front by more than {found.factor - 1:.1%} in all objectives at "
+        f"once: compared with any design some Pareto point has at most {found.factor:.3g} times its latency, energy "
+        f"and area. The front is farthest from its bound near point {found.point}. This holds relative to the "
+        "roofline front, which was found by sampling."
     )
 
 

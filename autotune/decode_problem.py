@@ -19,7 +19,7 @@ from compiler.geometry import ceil_div
 from compiler.legality import legal, reasons, rules
 from compiler.linear import LinearShape, linear_geometry
 from compiler.schedule import Place, pool_shape
-from compiler.workload import EmbeddingShape, ExpertsShape, HostShape, Schedulable
+from compiler.workload import EmbeddingShape, HostShape, Schedulable
 from configs.knobs import base_knobs
 from costmodel.features import feature_names, features
 from simulator.scaling import impossibilities
@@ -210,9 +210,7 @@ class DecodeProblem:
     def _table(self, codes: Codes) -> DeviceTable:
         return self.scenario.table.take(self.scenario.hardware_index(codes))
 
-    def _form(
-        self, shape: Schedulable, codes: Codes, table: DeviceTable, costs: SystemCosts | None = None
-    ) -> TaskForm:
+    def _form(self, shape: Schedulable, codes: Codes, table: DeviceTable, costs: SystemCosts | None = None) -> TaskForm:
         schedule = self.space.schedule_arrays(shape, codes)
         if isinstance(shape, LinearShape):
             return linear_form(shape, schedule, table, costs or self.scenario.costs)

@@ -142,4 +142,3 @@ def _figures(
     if dispatcher is not None:
         figures["instruction_bytes_per_token"] = float(instructions * dispatcher.instruction_bytes)
     return figures
-

@@ -138,7 +138,10 @@ def _resolved(settings: RunSettings, problem: DecodeProblem) -> dict[str, str | 
 
 
 def _infeasible(settings: RunSettings, result: SearchResult) -> UserError:
-    reasons = "; ".join(f"{reason.count} of {result.feasibility.explained}: {reason.example}" for reason in result.feasibility.reasons[:5])
+    reasons = "; ".join(
+        f"{reason.count} of {result.feasibility.explained}: {reason.example}"
+        for reason in result.feasibility.reasons[:5]
+    )
     return UserError(
         where=f"{settings.model} on {settings.hardware}",
         expected="at least one legal design",

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from autotune.units import MJ_PER_PJ, MS_PER_NS
 from autotune.figure_front import COLUMN_INCHES
 from autotune.finished import FinishedRun, NamedPoint, shown_points
+from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 # Okabe and Ito's palette, told apart with every kind of colour vision, and two greys.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "0.45", "0.7")

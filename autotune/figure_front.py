@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from autotune.units import MJ_PER_PJ, MS_PER_NS
 from autotune.finished import FinishedRun, front_of, hand_point, overlapped_point
+from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 Floats = NDArray[np.float64]
 COLUMN_INCHES = 3.4
@@ -58,7 +59,7 @@ def staircase(points: Floats, far: Floats) -> Floats:
     lowest = np.minimum.accumulate(ordered[:, 1])
     kept = ordered[np.concatenate([[True], ordered[1:, 1] < lowest[:-1]])]
     corners = [np.array([[kept[0, 0], max(far[1], kept[0, 1])], kept[0]])]
-    for before, after in zip(kept[:-1], kept[1:], strict=True):
+    for before, after in pairwise(kept):
         corners.append(np.array([[after[0], before[1]], after]))
     corners.append(np.array([[max(far[0], kept[-1, 0]), kept[-1, 1]]]))
     return np.concatenate(corners)

@@ -5,10 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from autotune.units import MS_PER_NS
 from autotune.figure_front import BOUND_COLOUR, COLUMN_INCHES, log_axis
 from autotune.findings import Knee, knees
 from autotune.finished import FinishedRun
+from autotune.units import MS_PER_NS
 
 LINE, SECOND_LINE = "#0072B2", "#D55E00"
 KNEE_COLUMNS = 3
@@ -68,7 +68,13 @@ def _knee(axes: Axes, knee: Knee) -> None:
     axes.plot(values, latencies, "o-", color=LINE, markersize=3.5)
     for item, latency in zip(knee.best, latencies, strict=True):
         axes.annotate(
-            str(item.point), (item.value, latency), (0, 5), textcoords="offset points", ha="center", fontsize=6, color="0.3"
+            str(item.point),
+            (item.value, latency),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=6,
+            color="0.3",
         )
         if item.value == knee.knee:
             axes.plot([item.value], [latency], "o", markersize=8, markerfacecolor="none", color=SECOND_LINE)

@@ -61,8 +61,8 @@ class Drawing:
 PLOTS = (
     Plot(
         "pareto_latency_energy",
-        "Every evaluated design by latency and energy per token, coloured by area. Lower left is better; the dashed line "
-        "is what the lower bounds of all sampled designs allow.",
+        "Every evaluated design by latency and energy per token, coloured by area. Lower left is better; the dashed "
+        "line is what the lower bounds of all sampled designs allow.",
         latency_energy,
     ),
     Plot(
@@ -112,7 +112,7 @@ def write_figures(run: FinishedRun) -> tuple[Drawing, ...]:
     # The style is set only while drawing, so that a caller's own figures stay as they are.
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
+        mpl.rcParams.update(STYLE)  # type: ignore[arg-type]
         return tuple(_write(plot, run, folder) for plot in plots)
 
 

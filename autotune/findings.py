@@ -52,8 +52,8 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontStep:
-    """From one Pareto point to the next slower one: changes as fractions, and the hardware knobs that differ."""
+class Step:
+    """From one simulated point to another: changes as fractions, and the hardware knobs that differ."""
 
     start: int
     end: int
@@ -102,9 +102,33 @@ def knees(run: FinishedRun) -> tuple[Knee, ...]:
     )
 
 
-def front_steps(run: FinishedRun) -> tuple[FrontStep, ...]:
+def front_steps(run: FinishedRun) -> tuple[Step, ...]:
     """Return what one step along the front costs and buys, from the fastest point on."""
     return tuple(_step(run, start, end) for start, end in pairwise(front_of(run)))
+
+
+def knob_steps(run: FinishedRun) -> tuple[Step, ...]:
+    """Return what one step up of each hardware knob alone costs and buys, by the fastest pair of devices simulated.
+
+    Both points are the fastest of their device, and the devices differ in this knob only, by neighbouring values.
+    """
+    columns = [column for column, knob in enumerate(run.problem.knobs) if knob.group == HARDWARE_GROUP]
+    fastest: dict[tuple[int, ...], int] = {}
+    for point, item in enumerate(run.evaluations):
+        device = tuple(item.codes[column] for column in columns)
+        if device not in fastest or item.latency_ns < run.evaluations[fastest[device]].latency_ns:
+            fastest[device] = point
+    found: dict[tuple[int, int], tuple[float, Step]] = {}
+    for device, start in fastest.items():
+        for position, column in enumerate(columns):
+            code = _next_code(run.problem.knobs[column].values, device[position])
+            end = fastest.get((*device[:position], code, *device[position + 1 :]))
+            if end is not None:
+                latency_ns = run.evaluations[end].latency_ns
+                key = column, device[position]
+                if key not in found or latency_ns < found[key][0]:
+                    found[key] = latency_ns, _step(run, start, end)
+    return tuple(found[key][1] for key in sorted(found))
 
 
 def gap(run: FinishedRun) -> Gap | None:
@@ -124,7 +148,7 @@ def gap(run: FinishedRun) -> Gap | None:
 
 
 def cover_factors(front: Floats, bound: Floats) -> Floats:
-    """Return by what factor each front point (float[n, 3]) is worse than each bound (float[m, 3]): float[m, n], >= 1."""
+    """Return how many times worse each front point (float[n, 3]) is than each bound (float[m, 3]): float[m, n]."""
     ratios: Floats = (front[None, :, :] / bound[:, None, :]).max(axis=2)
     return np.maximum(ratios, 1.0)
 
@@ -143,7 +167,7 @@ def _knee(run: FinishedRun, column: int, name: str, unit: str) -> Knee:
 
 
 def knee_of(best: tuple[BestAtValue, ...]) -> int | None:
-    """Return the smallest value beyond which no doubling gains enough; None where the last still does, or for one value."""
+    """Return the smallest value beyond which no doubling gains enough; None where the last does, or for one value."""
     if len(best) < 2:
         return None
     knee = best[-1].value
@@ -155,10 +179,16 @@ def knee_of(best: tuple[BestAtValue, ...]) -> int | None:
     return knee
 
 
-def _step(run: FinishedRun, start: int, end: int) -> FrontStep:
+def _next_code(values: tuple[int | str, ...], code: int) -> int:
+    """Return the code of the next larger value; -1 for the largest."""
+    larger = [int(value) for value in values if int(value) > int(values[code])]
+    return values.index(min(larger)) if larger else -1
+
+
+def _step(run: FinishedRun, start: int, end: int) -> Step:
     before, after = run.evaluations[start], run.evaluations[end]
     own, other = hardware_values(run, start), hardware_values(run, end)
-    return FrontStep(
+    return Step(
         start=start,
         end=end,
         latency_change=after.latency_ns / before.latency_ns - 1,

@@ -33,6 +33,11 @@ class FinishedRun:
         """All evaluations; a point is an index into them."""
         return self.result.evaluations
 
+    @property
+    def shown_settings(self) -> dict[str, str | int]:
+        """The settings without paths of this machine: a device file is named without its folder."""
+        return {name: Path(str(value)).name if name == "hardware" else value for name, value in self.settings.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class NamedPoint:
@@ -71,9 +76,7 @@ def best_on_base(run: FinishedRun) -> int | None:
     """Return the fastest point whose device is the base device; None without any."""
     own = base_knobs(run.problem.scenario.base)
     points = [
-        point
-        for point, item in enumerate(run.evaluations)
-        if run.problem.space.hardware(np.array(item.codes)) == own
+        point for point, item in enumerate(run.evaluations) if run.problem.space.hardware(np.array(item.codes)) == own
     ]
     return min(points, key=lambda point: run.evaluations[point].latency_ns, default=None)
 

@@ -1,12 +1,13 @@
-"""Numerics of the reported designs: every schedule of every Pareto point is executed functionally before it is shown."""
+"""Numerics of the reported designs: every schedule of every Pareto point runs functionally before it is shown."""
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+from compiler.numerics import Check, NumericsReport, check_key, run_check
+
 from autotune.decode_problem import DecodeProblem
 from autotune.problem import Evaluation
-from compiler.numerics import Check, NumericsReport, check_key, run_check
 
 PASSED = "passed"
 
@@ -15,9 +16,7 @@ class NumericsFailureError(Exception):
     """Raised when a design that was about to be reported computes wrong values: a bug of the compiler."""
 
 
-def front_verdicts(
-    problem: DecodeProblem, front: Sequence[Evaluation], workers: int
-) -> dict[tuple[int, ...], str]:
+def front_verdicts(problem: DecodeProblem, front: Sequence[Evaluation], workers: int) -> dict[tuple[int, ...], str]:
     """Return "passed" for every design; raises NumericsFailureError for the first program that is wrong."""
     checks: dict[str, Check] = {}
     for evaluation in front:

@@ -27,7 +27,7 @@ def hand_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Sch
 
 
 def overlapped_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
-    """Return the hand mapping after the obvious repairs: one pass over shared inputs, rows opened ahead, rows reused."""
+    """Return the hand mapping after the obvious repairs: one pass over shared inputs, rows opened ahead and reused."""
     pool = system.pool
     return {
         shape.name: _overlapped_linear(shape, pool)

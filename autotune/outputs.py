@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.constraints import write_constraints
+from autotune.figures import write_figures
 from autotune.finished import FinishedRun
 from autotune.points import write_points
+from autotune.provenance import write_provenance
+from autotune.report import write_report
 from autotune.tables import write_tables
 
 
@@ -14,8 +18,21 @@ class OutputPaths:
 
     tables: tuple[Path, ...]
     points: tuple[Path, ...]
+    figures: tuple[Path, ...]
+    constraints: tuple[Path, ...]
+    provenance: Path
+    report: Path
 
 
 def write_outputs(run: FinishedRun) -> OutputPaths:
-    """Write tables and a folder per Pareto point."""
-    return OutputPaths(tables=write_tables(run), points=write_points(run))
+    """Write tables, a folder per Pareto point, figures, constraints, provenance and the report."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    drawings = write_figures(run)
+    return OutputPaths(
+        tables=write_tables(run),
+        points=write_points(run),
+        figures=tuple(path for drawing in drawings for path in (drawing.pdf, drawing.png)),
+        constraints=write_constraints(run),
+        provenance=write_provenance(run),
+        report=write_report(run, drawings),
+    )

@@ -23,9 +23,7 @@ class ProblemSpec:
 
     def __call__(self) -> DecodeProblem:
         """Make the problem."""
-        scenario = make_scenario(
-            self.workload, self.base, devices=self.devices, restrictions=self.restrictions
-        )
+        scenario = make_scenario(self.workload, self.base, devices=self.devices, restrictions=self.restrictions)
         return DecodeProblem(scenario)
 
 

@@ -14,7 +14,19 @@ from autotune.finished import FinishedRun
 from configs.device import HARDWARE_FOLDER, Device
 
 PACKAGES = ("pim-explore", "torch", "numpy", "scipy", "numba", "xgboost-cpu", "xgboost", "optuna", "moocore", "pandas")
-SECTIONS = ("clock_ps", "organisation", "unit", "timing", "refresh", "energy", "area", "power", "link", "host", "dispatcher")
+SECTIONS = (
+    "clock_ps",
+    "organisation",
+    "unit",
+    "timing",
+    "refresh",
+    "energy",
+    "area",
+    "power",
+    "link",
+    "host",
+    "dispatcher",
+)
 TRAILING = re.compile(r"\s#\s*(.*)$")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -39,7 +51,7 @@ def provenance(run: FinishedRun) -> dict[str, object]:
     """Return the sheet as plain values; it names no path of this machine."""
     base = run.problem.scenario.base
     return {
-        "settings": dict(run.settings),
+        "settings": run.shown_settings,
         "seed": run.settings.get("seed"),
         "git_commit": git_commit(Path(__file__).resolve().parents[1]),
         "python": platform.python_version(),
@@ -79,7 +91,7 @@ def device_constants(device: Device, name_or_path: str) -> tuple[Constant, ...]:
 
 
 def commented_keys(text: str) -> dict[str, str]:
-    """Return the comment of every key of a YAML text, by dotted name: on its line, else the last one above in its block."""
+    """Return the comment of every key of a YAML text, by dotted name: on its line, else the last above in its block."""
     lines = text.splitlines()
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     found: dict[str, str] = {}

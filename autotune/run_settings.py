@@ -32,7 +32,10 @@ class RunSettings:
         if self.devices.isascii() and self.devices.isdigit() and int(self.devices) > 0:
             return int(self.devices)
         raise UserError(
-            where="--devices", expected="a number above 0, or auto", found=repr(self.devices), way_out="give one of these"
+            where="--devices",
+            expected="a number above 0, or auto",
+            found=repr(self.devices),
+            way_out="give one of these",
         )
 
 

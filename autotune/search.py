@@ -29,7 +29,7 @@ RECENT_BATCHES = 3
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """The recipe measured in SEARCH.md ("v2"); small budgets shrink the first designs and the batches."""
+    """Sizes of the stages; small budgets shrink the first designs and the batches."""
 
     first: int = 40
     batch: int = 10
@@ -158,7 +158,12 @@ def _choose(run: _Run, candidates: Candidates, count: int) -> Codes:
     chosen = choose(front, expected, count - explored)
     front = np.concatenate([front, expected[chosen]])
     rest = np.setdiff1d(np.arange(len(candidates.codes)), chosen)
-    new = most_new(run.pairs, run.pairs.covered(codes_of(run.evaluations, len(run.layout.sizes))), candidates.codes[rest], explored if run.settings.novel else 0)
+    new = most_new(
+        run.pairs,
+        run.pairs.covered(codes_of(run.evaluations, len(run.layout.sizes))),
+        candidates.codes[rest],
+        explored if run.settings.novel else 0,
+    )
     chosen += rest[new].tolist()
     rest = np.delete(rest, new)
     explored -= len(new)

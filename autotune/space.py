@@ -73,7 +73,7 @@ class Space:
 
 
 def space_of(schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, tuple[int | str, ...]]) -> Space:
-    """Return the space of these tasks; a restriction replaces the values of a knob (`banks_per_channel`, `o_proj.order`)."""
+    """Return the space of these tasks; a restriction replaces the values of a knob, named by its label."""
     knobs = [Knob(item.name, HARDWARE_GROUP, item.values, item.unit) for item in HARDWARE_KNOBS]
     for shape in schedulables:
         knobs += _linear_knobs(shape) if isinstance(shape, LinearShape) else _attention_knobs(shape)

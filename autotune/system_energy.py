@@ -1,4 +1,4 @@
-"""Energy and power of a whole system over one step: one closed form for screening (arrays) and for the record (scalars).
+"""Energy and power of a whole system over one step: one closed form for screening (arrays) and the record (scalars).
 
 Dynamic energy follows from command counts; refresh, standby and links from latency, busy time and bytes. A channel
 stands by with open rows while its programs run and precharged otherwise.

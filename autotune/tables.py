@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from autotune.units import MJ_PER_PJ, MS_PER_NS
 from autotune.finished import FinishedRun, front_points
 from autotune.problem import HARDWARE_GROUP, Evaluation, Knob, Problem
+from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 CSV_FLOAT = "%.9g"
 UNIT_WORDS = {"B": "bytes"}
@@ -40,9 +40,7 @@ def trials_frame(problem: Problem, evaluations: Sequence[Evaluation]) -> pd.Data
     """Return one row per evaluation in order."""
     front = frozenset(front_points(evaluations))
     detail_names = tuple(dict.fromkeys(name for item in evaluations for name, _ in item.details))
-    rows = [
-        _trial_row(problem, point, item, point in front, detail_names) for point, item in enumerate(evaluations)
-    ]
+    rows = [_trial_row(problem, point, item, point in front, detail_names) for point, item in enumerate(evaluations)]
     task_columns = (f"{task}.{figure}" for task in problem.tasks for figure in ("cycles", "bound_cycles"))
     knob_columns = (knob_column(knob) for knob in problem.knobs)
     objectives = ("latency_ns", "energy_pj", "area_mm2", "is_pareto")

@@ -24,7 +24,11 @@ SOFTMAX_OPERATIONS = 10
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """One attention operator: `tokens` are attended by `heads` query heads of `batch` sequences."""
+    """One attention operator: `tokens` are attended by `heads` query heads of `batch` sequences.
+
+    The cache has room for `capacity` tokens, or just for those attended where that is less: places depend on the room,
+    so that a cache that grows within it stays where it is.
+    """
 
     name: str
     batch: int
@@ -33,6 +37,12 @@ class AttentionShape:
     head_dim: int
     tokens: int
     value_bytes: int = 2
+    capacity: int = 0
+
+    @property
+    def room(self) -> int:
+        """Tokens that the cache has places for."""
+        return max(self.tokens, self.capacity)
 
     @property
     def units(self) -> int:
@@ -52,17 +62,19 @@ class AttentionShape:
 
 @dataclass(frozen=True, slots=True)
 class AttentionGeometry:
-    """Both kernels of one unit on one channel, and how units lie over channels (ints or arrays)."""
+    """Both kernels of one unit on one channel, rows of its K and V, how units lie over channels (ints or arrays)."""
 
     score: Geometry
     context: Geometry
+    key_rows: Any
+    value_rows: Any
     units_per_channel: Any
     active_channels: Any
 
     @property
     def rows(self) -> Any:
         """Rows of every bank that K and V of the channel's units occupy."""
-        return self.units_per_channel * (self.score.rows + self.context.rows)
+        return self.units_per_channel * (self.key_rows + self.value_rows)
 
 
 def attention_geometry(shape: AttentionShape, schedule: AttentionSchedule, pool: PoolShape) -> AttentionGeometry:
@@ -91,8 +103,11 @@ def attention_geometry(shape: AttentionShape, schedule: AttentionSchedule, pool:
         order=LoopOrder.RELOAD,
         growing=True,
     )
+    room = ceil_div(shape.room, schedule.token_split)
+    key_rows = ceil_div(ceil_div(room, pool.banks), score.slots_per_row)
+    value_rows = ceil_div(ceil_div(room, pool.lanes), context.segment_columns) * context.rows_per_segment
     active = shape.units * schedule.token_split / units_per_channel
-    return AttentionGeometry(score, context, units_per_channel, active)
+    return AttentionGeometry(score, context, key_rows, value_rows, units_per_channel, active)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +150,12 @@ class AttentionLowering:
 
     def score_program(self) -> Program:
         """Return the score kernel of every unit of a channel; K regions lie unit after unit from the first row."""
-        return self._over_units("score", self.sizes.score, Affine(self.first_row))
+        return self._over_units("score", self.sizes.score, Affine(self.first_row), self.sizes.key_rows)
 
     def context_program(self) -> Program:
         """Return the context kernel of every unit of a channel; V regions lie behind all K regions."""
-        return self._over_units("context", self.sizes.context, Affine(self._first_value_row()))
+        first_row = Affine(self.first_value_row)
+        return self._over_units("context", self.sizes.context, first_row, self.sizes.value_rows)
 
     def key_append(self) -> Program:
         """Return the write of the newest token's K."""
@@ -149,7 +165,7 @@ class AttentionLowering:
         row, place = divmod(slot, score.slots_per_row)
 
         def unit(index: Affine, depth: int) -> Block:
-            bank_row = plus(Affine(self.first_row + row), times(index, score.rows))
+            bank_row = plus(Affine(self.first_row + row), times(index, self.sizes.key_rows))
             data = times(index, score.total_columns)
             writes = repeat(
                 score.total_columns,
@@ -176,11 +192,11 @@ class AttentionLowering:
         local = (self.shape.tokens - 1) // self.schedule.token_split
         column, lane = divmod(local, self.pool.lanes)
         segment, inside = divmod(column, context.segment_columns)
-        first = self._first_value_row() + segment * context.rows_per_segment
+        first = self.first_value_row + segment * context.rows_per_segment
 
         def unit(index: Affine, depth: int) -> Block:
             def row_of(number: Affine, deeper: int, slots: int) -> Block:
-                row = plus(plus(Affine(first), times(index, context.rows)), number)
+                row = plus(plus(Affine(first), times(index, self.sizes.value_rows)), number)
                 data = plus(times(index, context.slots), times(number, context.slots_per_row))
                 return repeat(
                     slots,
@@ -204,16 +220,18 @@ class AttentionLowering:
         body = repeat(self.sizes.units_per_channel, 0, unit)
         return Program((Command(Kind.WAIT), *body), f"{self.shape.name} v append {schedule_text(self.schedule)}")
 
-    def _first_value_row(self) -> int:
+    @property
+    def first_value_row(self) -> int:
+        """The row at which the V regions begin, behind all K regions."""
         sizes = self.sizes
-        return int(self.first_row + sizes.units_per_channel * sizes.score.rows)
+        return int(self.first_row + sizes.units_per_channel * sizes.key_rows)
 
-    def _over_units(self, name: str, kernel: Geometry, first_row: Affine) -> Program:
+    def _over_units(self, name: str, kernel: Geometry, first_row: Affine, rows: int) -> Program:
         waits, signals = kernel.vector_groups * kernel.segments, kernel.vector_groups * kernel.groups
 
         def unit(index: Affine, depth: int) -> Block:
             operands = Operands(
-                row=plus(first_row, times(index, kernel.rows)),
+                row=plus(first_row, times(index, rows)),
                 input_column=times(index, kernel.vectors * kernel.total_columns),
                 output=times(index, kernel.vectors * kernel.slots),
                 depth=depth,
@@ -236,12 +254,16 @@ class AttentionLowering:
         last = kernel.slots - (kernel.groups - 1) * kernel.group_slots
         chunks = (*(int(kernel.group_slots * entry),) * (kernel.groups - 1), int(last * entry))
         up = chunks * (kernel.vector_groups * sizes.units_per_channel)
-        return PimPhase(f"{self.shape.name} {name}", self.shape.name, program, down, up, active_channels=sizes.active_channels)
+        return PimPhase(
+            f"{self.shape.name} {name}", self.shape.name, program, down, up, active_channels=sizes.active_channels
+        )
 
     def _append_phase(self, name: str, program: Program) -> PimPhase:
         moved = self.shape.units * self.shape.head_dim * self.shape.value_bytes
         active = self.sizes.active_channels / self.schedule.token_split
-        return PimPhase(f"{self.shape.name} {name}", self.shape.name, program, (ceil_div(moved, self.devices),), (), active)
+        return PimPhase(
+            f"{self.shape.name} {name}", self.shape.name, program, (ceil_div(moved, self.devices),), (), active
+        )
 
     def _softmax_ns(self) -> float:
         return float(softmax_ns(self.shape, self.host))

@@ -91,9 +91,7 @@ def stored_bytes(workload: Workload) -> int:
         copies[shape.name] * (shape.weight_bytes if isinstance(shape, LinearShape) else shape.kv_bytes)
         for shape in workload.schedulables
     )
-    return total + sum(
-        item.vocabulary * item.width * 2 for item in workload.shapes if isinstance(item, EmbeddingShape)
-    )
+    return total + sum(item.vocabulary * item.width * 2 for item in workload.shapes if isinstance(item, EmbeddingShape))
 
 
 def devices_needed(workload: Workload, capacity_bytes: int) -> int:

@@ -1,4 +1,4 @@
-"""The way in: a model configuration becomes a graph, by exporting one decode step of the full-size model without weights.
+"""The way in: a model configuration becomes a graph, by exporting a decode step of the full-size model without weights.
 
 `import_model` = build the module on the meta device, `torch.export`, raise the ATen program, run the passes.
 """

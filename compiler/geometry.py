@@ -4,7 +4,7 @@ The kernel computes y[v, n] = sum_k W[n, k] x[v, k] for `outputs` n, `inputs` k 
 the banks in turn, so that output n lives in bank n mod banks, slot n // banks. The K values of a slot fill columns of
 `lanes` values, cut into segments of `segment_columns` columns; a row holds one segment of `slots_per_row` slots:
 
-    row(segment, slot) = segment * rows_per_segment + slot // slots_per_row      column = (slot mod slots_per_row) * g + c
+    row(segment, slot) = segment * rows_per_segment + slot // slots_per_row    column = (slot mod slots_per_row) * g + c
 
 The last segment may be shorter and then packs more slots into a row. Slots are worked on in groups of `group_slots`,
 as many as the accumulators in use hold for the `reuse` vectors that share an open row.
@@ -119,4 +119,6 @@ def kernel_counts(shape: Geometry) -> KernelCounts:
 
 def _plain(value: Any) -> Any:
     """Return Python scalars for zero-dimensional results, so that lowering works on ints."""
-    return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
+    return (
+        value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
+    )

@@ -188,7 +188,7 @@ class Graph:
 
 
 def make_attributes(kind: OpKind, *values: Attribute) -> tuple[tuple[str, Attribute], ...]:
-    """Return `values` under the names that `kind` gives them, in canonical order; raises ValueError on a wrong count."""
+    """Return `values` under the names that `kind` gives them, in canonical order; ValueError on a wrong count."""
     return tuple((name, value) for (name, _), value in zip(ATTRIBUTES[kind], values, strict=True))
 
 

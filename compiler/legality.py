@@ -46,8 +46,12 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
             pool.buffer_columns,
             "needs {needed} columns of global buffer, the device has {available}",
         ),
-        Rule("registers", reuse, schedule.registers, "{needed} vectors share a row, but {available} registers are used"),
-        Rule("registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"),
+        Rule(
+            "registers", reuse, schedule.registers, "{needed} vectors share a row, but {available} registers are used"
+        ),
+        Rule(
+            "registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"
+        ),
         Rule("reuse", shape.vectors % reuse, 0, "{needed} of the vectors are left over by the reuse"),
     )
 
@@ -73,8 +77,12 @@ def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: Po
             schedule.registers,
             "{needed} vectors share a row, but {available} registers are used",
         ),
-        Rule("registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"),
-        Rule("reuse", shape.group % score + shape.group % context, 0, "{needed} query heads are left over by the reuse"),
+        Rule(
+            "registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"
+        ),
+        Rule(
+            "reuse", shape.group % score + shape.group % context, 0, "{needed} query heads are left over by the reuse"
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Linear operators on the units: y = x W^T with outputs and reduction split over channels, and the host's part of it."""
+"""Linear operators on the units: y = x W^T with outputs and reduction split over channels, and the host's part."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compiler.geometry import Geometry
-from simulator.isa import Affine, Command, Instruction, Kind, Loop
+from simulator.isa import ZERO, Affine, Command, Instruction, Kind, Loop
 
 Block = tuple[Instruction, ...]
 TO_OTHER_MODE = Command(Kind.TMOD)
@@ -36,8 +36,8 @@ class Operands:
     input_column: Affine
     output: Affine
     depth: int = 0
-    wait_event: Affine = Affine()
-    signal_event: Affine = Affine()
+    wait_event: Affine = ZERO
+    signal_event: Affine = ZERO
 
 
 def plus(left: Affine, right: Affine) -> Affine:
@@ -159,7 +159,9 @@ class MatVecKernel:
         head = repeat_peeled(
             full,
             depth,
-            lambda index, inside, last: segment(index, inside, False, self._row(plus(index, Affine(1)), group, tail=last)),
+            lambda index, inside, last: segment(
+                index, inside, False, self._row(plus(index, Affine(1)), group, tail=last)
+            ),
         )
         return (*head, *segment(Affine(full), depth, True, after))
 
@@ -182,9 +184,7 @@ class MatVecKernel:
         event = plus(self.at.wait_event, plus(times(vector, shape.segments), segment))
         return (Command(Kind.WAIT, event=event), *repeat(shape.reuse, depth, of_vector))
 
-    def _rows(
-        self, segment: Affine, group: Affine, slots: int, depth: int, tail: bool, after: Affine | None
-    ) -> Block:
+    def _rows(self, segment: Affine, group: Affine, slots: int, depth: int, tail: bool, after: Affine | None) -> Block:
         """Visit the rows of one segment of one group: full rows, then a ragged one; open the row that comes after."""
         per_row = self.shape.tail_slots_per_row if tail else self.shape.slots_per_row
         full, ragged = divmod(slots, per_row)
@@ -201,9 +201,7 @@ class MatVecKernel:
         row = plus(first, Affine(full))
         return (*head, *self._visit(row, Affine(full * per_row), ragged, depth, tail, after))
 
-    def _visit(
-        self, row: Affine, slot: Affine, slots: int, depth: int, tail: bool, after: Affine | None
-    ) -> Block:
+    def _visit(self, row: Affine, slot: Affine, slots: int, depth: int, tail: bool, after: Affine | None) -> Block:
         """Multiply the slots of one row with every vector of the group; `slot` counts within the group."""
         shape = self.shape
         columns = shape.tail_columns if tail else shape.segment_columns
@@ -233,7 +231,7 @@ class MatVecKernel:
         return (*opened, *repeat(slots, depth, of_slot), CLOSE_ROWS, *following)
 
     def _registers(self, kind: Kind, vector: Affine, group: Affine, slots: int, depth: int) -> Block:
-        """Move the accumulators of one group in or out; entry (vector, slot) of the output lies at vector*slots+slot."""
+        """Move one group's accumulators in or out; entry (vector, slot) lies at vector*slots+slot of the output."""
         shape = self.shape
         first = plus(self.at.output, times(vector, shape.reuse * shape.slots))
         first = plus(first, times(group, shape.group_slots))

@@ -1,8 +1,8 @@
 """Trees of ATen calls to look for, and the matcher that finds them in an exported program.
 
 A pattern is a `Call` on patterns, a `Capture` that binds whatever stands there (twice the same name must bind the same
-thing), a tuple for a list of arguments, or a literal. Casts between floating formats are looked through: a graph's types
-say how values are stored, and its interpreter in which precision they are computed.
+thing), a tuple for a list of arguments, or a literal. Casts between floating formats are looked through: a graph's
+types say how values are stored, and its interpreter in which precision they are computed.
 """
 
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def _matches(pattern: Pattern, found: Any, so_far: Match) -> Iterator[Match]:
         case Capture(name):
             if name not in so_far.captures:
                 yield Match({**so_far.captures, name: found}, so_far.covered)
-            elif so_far.captures[name] is found or not isinstance(found, Node) and so_far.captures[name] == found:
+            elif so_far.captures[name] is found or (not isinstance(found, Node) and so_far.captures[name] == found):
                 yield so_far
         case Call(target, arguments):
             if isinstance(found, Node) and target_of(found) == target and not set(found.kwargs) - set(PLACEMENT):

@@ -4,7 +4,6 @@ Operators are one task when their kind, attributes and the types of all operands
 model collapse that way. Search and simulation work on tasks, and a step is put together again by `sequence`.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -88,8 +87,7 @@ def _label(op: Op) -> str:
     if op.kind not in (OpKind.LINEAR, OpKind.NORM, OpKind.ROTARY):
         return KIND_NAMES.get(op.kind, str(op.kind))
     parts = [result.name.rsplit(".", 1)[-1] for result in op.results]
-    reversed_suffix = os.path.commonprefix([part[::-1] for part in parts])
-    suffix = "_proj" if reversed_suffix[::-1].endswith("_proj") and len(parts) > 1 else ""
+    suffix = "_proj" if len(parts) > 1 and all(part.endswith("_proj") for part in parts) else ""
     stems = [part.removesuffix(suffix) for part in parts]
     return ("" if all(len(stem) == 1 for stem in stems) else "_").join(stems) + suffix
 

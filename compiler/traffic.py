@@ -49,7 +49,7 @@ def attended_tokens(op: Op) -> int:
 
 
 def _weight_bytes(op: Op, weight: TensorType) -> int:
-    """Return the bytes of one weight operand that one token reads: one row of a table, the chosen experts of a stack."""
+    """Return the bytes of one weight operand that one token reads: a row of a table, the chosen experts of a stack."""
     match op.kind:
         case OpKind.EMBEDDING:
             return weight.bytes // op.integer("vocabulary")

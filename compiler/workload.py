@@ -9,7 +9,6 @@ from compiler.attention import AttentionShape
 from compiler.graph import OpKind
 from compiler.linear import LinearShape
 from compiler.tasks import Task, TaskGraph
-from compiler.traffic import attended_tokens
 from configs.errors import UserError
 
 VALUE_BYTES = 2  # bf16

@@ -71,7 +71,7 @@ class ProcessingUnit(Record):
 
 
 class Energy(Record):
-    """Energy per event in pJ and standby power in mW, all of one kind (`basis`): maxima and typicals are never mixed."""
+    """Energy per event in pJ and standby power in mW, all of one `basis`: maxima and typicals are never mixed."""
 
     basis: str
     activate_precharge_pj: PositiveFloat

@@ -1,6 +1,6 @@
 """The hyper-parameters of a language model: a HuggingFace config.json read into one normalised, checked record.
 
-First step of the flow: `load_model_config` -> `compiler.frontend.import_model`. Built-in models lie in `configs/models`.
+First step of the flow: `load_model_config` -> `compiler.frontend.import_model`. Built-in models: `configs/models`.
 """
 
 import difflib

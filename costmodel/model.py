@@ -30,7 +30,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Size of the trees; the defaults retrain in about 0.15 s up to `most_rows` rows (SEARCH.md, search v2)."""
+    """Size of the trees; the defaults retrain in about 0.15 s up to `most_rows` rows."""
 
     trees: int = 200
     depth: int = 5

@@ -31,21 +31,17 @@ from autotune.search import search
 from autotune.space import space_of
 from autotune.workers import Workers
 
-# The small space: device organisation, splits and reuse; everything else at the better of its values.
+# The small space: the whole hardware with one buffer size, how reductions and tokens are split; the rest is fixed.
 SMALL_SPACE = (
-    "channels=16,32",
-    "banks_per_channel=8,16,32",
-    "row_bytes=1024,2048,4096",
-    "lanes=8,16",
-    "global_buffer_bytes=2048",
+    "global_buffer_bytes=4096",
     "*.place=pim",
     "*.order=reload",
     "*.merged=1",
     "*.registers=32",
     "*.preactivate=1",
-    "*.segment_columns=32",
-    "*.reduction_split=1,2",
-    "*.token_split=4,16,32",
+    "*.segment_columns=16",
+    "*.reduction_split=1,4",
+    "*.token_split=4,32",
     "*.context_segment_columns=16",
 )
 OURS = "ours"
@@ -102,14 +98,12 @@ class Outcome:
 
 
 def small_space(settings: RunSettings) -> ProblemSpec:
-    """Return the problem of the small space: query heads of a group share open rows in scores, and may in contexts."""
+    """Return the problem of the small space; as many vectors as possible share an open row."""
     spec = problem_spec(settings)
-    reuse: dict[str, tuple[int | str, ...]] = {}
-    for knob in space_of(spec.workload.schedulables, {}).knobs:
-        if knob.name in ("score_reuse", "reuse"):
-            reuse[knob.label] = knob.values[-1:]
-        elif knob.name == "context_reuse":
-            reuse[knob.label] = tuple(dict.fromkeys((knob.values[0], knob.values[-1])))
+    knobs = space_of(spec.workload.schedulables, {}).knobs
+    reuse: dict[str, tuple[int | str, ...]] = {
+        knob.label: knob.values[-1:] for knob in knobs if knob.name in ("score_reuse", "context_reuse", "reuse")
+    }
     return replace(spec, restrictions={**spec.restrictions, **reuse})
 
 

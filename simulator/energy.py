@@ -79,7 +79,7 @@ def standby_mw(device: Device, active_share: float) -> float:
 
 
 def refresh_command_pj(device: Device) -> float:
-    """Return the row energy of one all-bank refresh: its share of all rows, each refreshed once in the retention time."""
+    """Return the row energy of one all-bank refresh: its share of all rows, each refreshed once per retention time."""
     energy = required_energy(device)
     commands = energy.retention_ms / (device.timing["nREFI"] * device.clock_ps * MS_PER_CYCLE_PS)
     rows = ceil(device.organisation.rows / commands)

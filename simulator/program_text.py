@@ -56,7 +56,9 @@ def _print_block(body: tuple[Instruction, ...], depth: int) -> list[str]:
 
 def _print_command(command: Command) -> str:
     operands = ((name, getattr(command, name)) for name in OPERANDS)
-    return " ".join([str(command.kind), *(f"{name}={_print_affine(value)}" for name, value in operands if value != ZERO)])
+    return " ".join(
+        [str(command.kind), *(f"{name}={_print_affine(value)}" for name, value in operands if value != ZERO)]
+    )
 
 
 def _print_affine(value: Affine) -> str:

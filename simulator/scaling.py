@@ -41,7 +41,9 @@ def scaled_device(base: Device, knobs: HardwareKnobs) -> Device:
             way_out="use gddr6-aim, or fix all hardware knobs to the device's own values",
         )
     for reason in impossibilities(base, knobs):
-        raise UserError(where="hardware knobs", expected="a device that can be built", found=reason, way_out="change it")
+        raise UserError(
+            where="hardware knobs", expected="a device that can be built", found=reason, way_out="change it"
+        )
     energy = _energy(base, base.energy, knobs)
     organisation = base.organisation.model_copy(
         update={
@@ -72,11 +74,15 @@ def impossibilities(base: Device, knobs: HardwareKnobs) -> tuple[str, ...]:
     if knobs.banks_per_channel % base.organisation.banks_per_group:
         reasons.append(f"{knobs.banks_per_channel} banks are not whole groups of {base.organisation.banks_per_group}")
     if not SMALLEST_ROW_BYTES <= knobs.row_bytes <= LARGEST_ROW_BYTES:
-        reasons.append(f"rows of {knobs.row_bytes} B lie outside the sweep of {SMALLEST_ROW_BYTES}-{LARGEST_ROW_BYTES} B")
+        reasons.append(
+            f"rows of {knobs.row_bytes} B lie outside the sweep of {SMALLEST_ROW_BYTES}-{LARGEST_ROW_BYTES} B"
+        )
     if knobs.row_bytes % column_bytes or knobs.row_bytes < column_bytes:
         reasons.append(f"a row of {knobs.row_bytes} B does not hold whole columns of {column_bytes} B")
     if knobs.global_buffer_bytes % column_bytes or knobs.global_buffer_bytes < column_bytes:
-        reasons.append(f"a global buffer of {knobs.global_buffer_bytes} B does not hold whole columns of {column_bytes} B")
+        reasons.append(
+            f"a global buffer of {knobs.global_buffer_bytes} B does not hold whole columns of {column_bytes} B"
+        )
     if bank_bytes % knobs.row_bytes or bank_bytes < knobs.row_bytes:
         reasons.append(f"banks of {bank_bytes:.0f} B do not hold whole rows of {knobs.row_bytes} B")
     return tuple(reasons)

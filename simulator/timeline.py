@@ -35,7 +35,8 @@ class Span:
 class StepReport:
     """What one decode step took.
 
-    `owner_cycles` is how far the phases of each owner moved the end of the step: the sum over owners is the latency. `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device.
+    `owner_cycles` is how far the phases of each owner moved the end of the step: the sum over owners is the latency.
+    `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device.
     """
 
     latency_cycles: int

@@ -68,7 +68,7 @@ def test_the_newer_rope_parameters_key_is_understood() -> None:
 
 
 def test_an_unknown_name_suggests_close_ones() -> None:
-    with pytest.raises(UserError, match="did you mean .*llama-3.1-8b"):
+    with pytest.raises(UserError, match=r"did you mean .*llama-3\.1-8b"):
         load_model_config("llama-3-8b")
 
 

@@ -1,6 +1,7 @@
 """Scaling laws: the base device stays, signs are those of silicon, impossible devices are refused with amounts."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_activation_energy_of_a_row_follows_cacti_over_pages():
 def test_figures_move_with_a_knob_in_the_right_direction(knob, figure, sign):
     values = next(item.values for item in HARDWARE_KNOBS if item.name == knob)
     figures = [figure(scaled_device(BASE, replace(KNOBS, **{knob: value}))) for value in values]
-    steps = [sign * (after - before) for before, after in zip(figures, figures[1:], strict=False)]
+    steps = [sign * (after - before) for before, after in pairwise(figures)]
     assert all(step >= 0 for step in steps)
     assert sum(steps) > 0
 

@@ -1,0 +1,274 @@
+"""The compiled half of `simulator.functional`: walks the arrays of a program and moves and multiplies values.
+
+Banks are the innermost axis everywhere, so that one vector instruction serves many banks and no addition changes its
+place in the declared order: adjacent lanes are added first, then adjacent pairs, then the sum joins the accumulator.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.bf16 import rounded_bits
+from simulator.channel import CLOSED
+from simulator.functional_code import (
+    BANK,
+    BUFFER,
+    COLUMN,
+    DATA,
+    DEPTH_LIMIT,
+    END,
+    LANE,
+    LOOP,
+    REGISTER,
+    ROW,
+    FunctionalCode,
+)
+from simulator.isa import CODE_OF, Kind
+from simulator.jit import inlined, kernel
+
+# Outcomes of a run, and places in `Arrays.fault`.
+FINE, UNWRITTEN, WRONG_ROW, WRONG_MODE, OUT_OF_RANGE, UNSUPPORTED = range(6)
+INSTRUCTION, ISSUED, EXPECTED, FOUND, WHERE = range(5)
+# What `WHERE` names: a bank (0 and up), or one of these.
+IN_CELLS, IN_BUFFER, IN_ACCUMULATOR = -1, -2, -3
+OPERAND_CELL = 100  # + operand: which operand is out of range
+
+ACT, ACT16, PRE, PREA = (CODE_OF[kind] for kind in (Kind.ACT, Kind.ACT16, Kind.PRE, Kind.PREA))
+WR, WRA16, MAC16, WRGB = (CODE_OF[kind] for kind in (Kind.WR, Kind.WRA16, Kind.MAC16, Kind.WRGB))
+WRMAC16, RDMAC16, TMOD = (CODE_OF[kind] for kind in (Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD))
+WAIT, SIGNAL = CODE_OF[Kind.WAIT], CODE_OF[Kind.SIGNAL]
+
+
+class Arrays(NamedTuple):
+    """Everything a run reads and writes; `..._bits` are the same memory seen as uint32, `pairs` is room for sums."""
+
+    cells: NDArray[np.float32]
+    buffer: NDArray[np.float32]
+    accumulators: NDArray[np.float32]
+    accumulator_bits: NDArray[np.uint32]
+    open_row: NDArray[np.int64]
+    register_mode: NDArray[np.int64]
+    inputs: NDArray[np.float32]
+    inputs_by_bank: NDArray[np.float32]
+    output_bits: NDArray[np.uint32]
+    writers: NDArray[np.int64]
+    pairs: NDArray[np.float32]
+    variables: NDArray[np.int64]
+    fault: NDArray[np.int64]
+
+
+@inlined
+def _operand(code: FunctionalCode, at: int, place: int, variables: NDArray[np.int64]) -> int:
+    value = code.constant[at, place]
+    for term in range(code.first[at, place], code.first[at, place + 1]):
+        value += code.coefficient[term] * variables[code.depth[term]]
+    return int(value)
+
+
+@inlined
+def _outside(value: int, limit: int, place: int, fault: NDArray[np.int64]) -> bool:
+    if 0 <= value < limit:
+        return False
+    fault[EXPECTED], fault[FOUND], fault[WHERE] = limit, value, OPERAND_CELL + place
+    return True
+
+
+@inlined
+def _other_row(row: int, first: int, count: int, arrays: Arrays) -> bool:
+    """Return whether one of these banks has not this row open (CLOSED: is not closed)."""
+    for bank in range(first, first + count):
+        if arrays.open_row[bank] != row:
+            arrays.fault[EXPECTED], arrays.fault[FOUND], arrays.fault[WHERE] = row, arrays.open_row[bank], bank
+            return True
+    return False
+
+
+@kernel
+def run(code: FunctionalCode, arrays: Arrays) -> int:
+    """Execute a program; return FINE, or what went wrong with the details in `arrays.fault`."""
+    at = 0
+    depth = 0
+    while at < len(code.kind):
+        kind = code.kind[at]
+        if kind == LOOP:
+            if code.repetitions[at] <= 0:
+                at = code.target[at]
+            else:
+                arrays.variables[depth] = 0
+                depth += 1
+        elif kind == END:
+            start = code.target[at]
+            arrays.variables[depth - 1] += 1
+            if arrays.variables[depth - 1] < code.repetitions[start]:
+                at = start
+            else:
+                depth -= 1
+        else:
+            arrays.fault[INSTRUCTION] = at
+            outcome = _command(kind, at, code, arrays)
+            if outcome != FINE:
+                return outcome
+            arrays.fault[ISSUED] += 1
+        at += 1
+    return FINE
+
+
+@inlined
+def _command(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+    if kind in (WAIT, SIGNAL):
+        return FINE
+    if kind == TMOD:
+        arrays.register_mode[0] = 1 - arrays.register_mode[0]
+        return FINE
+    register_kind = kind in (WRGB, WRMAC16, RDMAC16)
+    if register_kind != (arrays.register_mode[0] == 1):
+        return WRONG_MODE
+    if kind == MAC16:
+        return _multiply(at, code, arrays)
+    if register_kind:
+        return _register(kind, at, code, arrays)
+    if kind in (ACT, ACT16, PRE, PREA):
+        return _row(kind, at, code, arrays)
+    if kind in (WR, WRA16):
+        return _store(kind, at, code, arrays)
+    return UNSUPPORTED
+
+
+@inlined
+def _multiply(at: int, code: FunctionalCode, arrays: Arrays) -> int:
+    """All banks: add the balanced tree's sum of the row's column times the buffer's to the accumulator."""
+    rows, columns, lanes, banks = arrays.cells.shape
+    row = _operand(code, at, ROW, arrays.variables)
+    column = _operand(code, at, COLUMN, arrays.variables)
+    entry = _operand(code, at, BUFFER, arrays.variables)
+    register = _operand(code, at, REGISTER, arrays.variables)
+    if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
+        return OUT_OF_RANGE
+    if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
+        return OUT_OF_RANGE
+    if _outside(register, arrays.accumulators.shape[0], REGISTER, arrays.fault):
+        return OUT_OF_RANGE
+    if _other_row(row, 0, banks, arrays):
+        return WRONG_ROW
+    pairs = arrays.pairs
+    if lanes == 1:
+        for bank in range(banks):
+            pairs[0, 0, bank] = arrays.cells[row, column, 0, bank] * arrays.buffer[entry, 0]
+    for pair in range(lanes // 2):
+        left, right = arrays.buffer[entry, 2 * pair], arrays.buffer[entry, 2 * pair + 1]
+        for bank in range(banks):
+            first = arrays.cells[row, column, 2 * pair, bank] * left
+            pairs[0, pair, bank] = first + arrays.cells[row, column, 2 * pair + 1, bank] * right
+    width, side = lanes // 2, 0
+    while width > 1:
+        width //= 2
+        for pair in range(width):
+            for bank in range(banks):
+                pairs[1 - side, pair, bank] = pairs[side, 2 * pair, bank] + pairs[side, 2 * pair + 1, bank]
+        side = 1 - side
+    poisoned = False
+    for bank in range(banks):
+        total = arrays.accumulators[register, bank] + pairs[side, 0, bank]
+        poisoned |= total != total
+        arrays.accumulators[register, bank] = total
+    if not poisoned:
+        return FINE
+    arrays.fault[WHERE] = IN_ACCUMULATOR
+    for bank in range(banks):
+        if pairs[side, 0, bank] != pairs[side, 0, bank]:
+            arrays.fault[WHERE] = IN_CELLS
+    for lane in range(lanes):
+        if arrays.buffer[entry, lane] != arrays.buffer[entry, lane]:
+            arrays.fault[WHERE] = IN_BUFFER
+    return UNWRITTEN
+
+
+@inlined
+def _register(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+    """Move host columns to the global buffer, and accumulators of all banks in and out."""
+    data = _operand(code, at, DATA, arrays.variables)
+    if kind == WRGB:
+        entry = _operand(code, at, BUFFER, arrays.variables)
+        if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
+            return OUT_OF_RANGE
+        if _outside(data, arrays.inputs.shape[0], DATA, arrays.fault):
+            return OUT_OF_RANGE
+        for lane in range(arrays.buffer.shape[1]):
+            arrays.buffer[entry, lane] = arrays.inputs[data, lane]
+        return FINE
+    register = _operand(code, at, REGISTER, arrays.variables)
+    if _outside(register, arrays.accumulators.shape[0], REGISTER, arrays.fault):
+        return OUT_OF_RANGE
+    if _outside(data, arrays.output_bits.shape[0], DATA, arrays.fault):
+        return OUT_OF_RANGE
+    banks = arrays.accumulators.shape[1]
+    if kind == WRMAC16:
+        for bank in range(banks):
+            arrays.accumulator_bits[register, bank] = arrays.output_bits[data, bank]
+        return FINE
+    for bank in range(banks):
+        value = arrays.accumulators[register, bank]
+        if value != value:
+            arrays.fault[WHERE] = IN_ACCUMULATOR
+            return UNWRITTEN
+        arrays.output_bits[data, bank] = rounded_bits(arrays.accumulator_bits[register, bank])
+    arrays.writers[data] = at
+    return FINE
+
+
+@inlined
+def _row(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+    """Open and close rows; closing a closed bank is allowed, opening an open one is not."""
+    banks = len(arrays.open_row)
+    first, count = 0, banks
+    if kind in (ACT, PRE):
+        first, count = _operand(code, at, BANK, arrays.variables), 1
+        if _outside(first, banks, BANK, arrays.fault):
+            return OUT_OF_RANGE
+    row = CLOSED
+    if kind in (ACT, ACT16):
+        row = _operand(code, at, ROW, arrays.variables)
+        if _outside(row, arrays.cells.shape[0], ROW, arrays.fault):
+            return OUT_OF_RANGE
+        if _other_row(CLOSED, first, count, arrays):
+            return WRONG_ROW
+    for bank in range(first, first + count):
+        arrays.open_row[bank] = row
+    return FINE
+
+
+@inlined
+def _store(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+    """Write a column of one bank, or one value of every bank and then close all."""
+    rows, columns, lanes, banks = arrays.cells.shape
+    row = _operand(code, at, ROW, arrays.variables)
+    column = _operand(code, at, COLUMN, arrays.variables)
+    data = _operand(code, at, DATA, arrays.variables)
+    if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
+        return OUT_OF_RANGE
+    if kind == WR:
+        bank = _operand(code, at, BANK, arrays.variables)
+        if _outside(bank, banks, BANK, arrays.fault) or _outside(data, arrays.inputs.shape[0], DATA, arrays.fault):
+            return OUT_OF_RANGE
+        if _other_row(row, bank, 1, arrays):
+            return WRONG_ROW
+        for lane in range(lanes):
+            arrays.cells[row, column, lane, bank] = arrays.inputs[data, lane]
+        return FINE
+    lane = _operand(code, at, LANE, arrays.variables)
+    if _outside(lane, lanes, LANE, arrays.fault):
+        return OUT_OF_RANGE
+    if _outside(data, arrays.inputs_by_bank.shape[0], DATA, arrays.fault):
+        return OUT_OF_RANGE
+    if _other_row(row, 0, banks, arrays):
+        return WRONG_ROW
+    for bank in range(banks):
+        arrays.cells[row, column, lane, bank] = arrays.inputs_by_bank[data, bank]
+        arrays.open_row[bank] = CLOSED
+    return FINE
+
+
+def room_for_variables() -> NDArray[np.int64]:
+    """Return space for the loop variables of a run."""
+    return np.zeros(DEPTH_LIMIT, dtype=np.int64)

@@ -1,0 +1,74 @@
+"""The meaning of every command on values in plain Python: slow, readable, and the oracle of the compiled engine."""
+
+import numpy as np
+
+from simulator.bf16 import round_to_bf16
+from simulator.channel import CLOSED
+from simulator.functional_errors import RowStateError, UnsupportedCommandError, UnwrittenValueError
+from simulator.functional_state import Floats, FunctionalChannel, HostMemory
+from simulator.isa import Issued, Kind, Program, walk
+
+
+def execute_reference(program: Program, channel: FunctionalChannel, memory: HostMemory) -> None:
+    """Run a program command by command; ranges and modes are the compiled engine's to check."""
+    for command in walk(program):
+        _execute(command, channel, memory)
+
+
+def tree_sum(products: Floats) -> Floats:
+    """Add the lanes (axis 0) pairwise, adjacent ones first."""
+    while len(products) > 1:
+        products = products[0::2] + products[1::2]
+    return products[0]
+
+
+def _execute(command: Issued, channel: FunctionalChannel, memory: HostMemory) -> None:
+    match command.kind:
+        case Kind.WAIT | Kind.SIGNAL:
+            pass
+        case Kind.TMOD:
+            channel.register_mode[0] ^= 1
+        case Kind.ACT:
+            _expect_row(channel, slice(command.bank, command.bank + 1), CLOSED)
+            channel.open_row[command.bank] = command.row
+        case Kind.ACT16:
+            _expect_row(channel, slice(None), CLOSED)
+            channel.open_row[:] = command.row
+        case Kind.PRE:
+            channel.open_row[command.bank] = CLOSED
+        case Kind.PREA:
+            channel.open_row[:] = CLOSED
+        case Kind.WR:
+            _expect_row(channel, slice(command.bank, command.bank + 1), command.row)
+            channel.cells[command.row, command.column, :, command.bank] = memory.inputs[command.data]
+        case Kind.WRA16:
+            _expect_row(channel, slice(None), command.row)
+            channel.cells[command.row, command.column, command.lane] = memory.inputs_by_bank[command.data]
+            channel.open_row[:] = CLOSED
+        case Kind.MAC16:
+            _expect_row(channel, slice(None), command.row)
+            vector = channel.buffer[command.buffer][:, None]
+            total = tree_sum(channel.cells[command.row, command.column] * vector)
+            channel.accumulators[command.register] += total
+            _expect_written(channel.accumulators[command.register])
+        case Kind.WRGB:
+            channel.buffer[command.buffer] = memory.inputs[command.data]
+        case Kind.WRMAC16:
+            channel.accumulators[command.register] = memory.outputs[command.data]
+        case Kind.RDMAC16:
+            _expect_written(channel.accumulators[command.register])
+            memory.outputs[command.data] = round_to_bf16(channel.accumulators[command.register])
+        case _:
+            raise UnsupportedCommandError(
+                f"{command.kind}: expected a command with a meaning on values, found one without"
+            )
+
+
+def _expect_row(channel: FunctionalChannel, banks: slice, row: int) -> None:
+    if (channel.open_row[banks] != row).any():
+        raise RowStateError(f"expected row {row} in all addressed banks, found {channel.open_row[banks].tolist()}")
+
+
+def _expect_written(values: Floats) -> None:
+    if np.isnan(values).any():
+        raise UnwrittenValueError("expected values written before, found some that never were")

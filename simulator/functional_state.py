@@ -1,0 +1,97 @@
+"""The values one channel and its host hold: storage, global buffer, accumulators, open rows, mode, host memories.
+
+Values are bf16 kept in float32, accumulators float32. NaN marks what was never written: values given from outside must
+be finite, so that NaN in a result always means that something unwritten (or an infinity) was read.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.bf16 import is_bf16
+from simulator.channel import CLOSED
+from simulator.functional_errors import OperandRangeError
+
+Floats = NDArray[np.float32]
+MOST_LANES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSizes:
+    """What one channel has; `rows` counts only those a test uses."""
+
+    banks: int
+    rows: int
+    columns: int
+    lanes: int
+    buffer_columns: int
+    accumulators: int
+
+    def __post_init__(self) -> None:
+        """Refuse lanes that no balanced tree adds."""
+        if self.lanes & (self.lanes - 1) or not 0 < self.lanes <= MOST_LANES:
+            raise OperandRangeError(f"expected lanes that are a power of two up to {MOST_LANES}, found {self.lanes}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionalChannel:
+    """The state of one channel; the engines write into the arrays.
+
+    `cells` is float32[rows, columns, lanes, banks], `buffer` float32[buffer columns, lanes], `accumulators`
+    float32[accumulators, banks], `open_row` int64[banks], `register_mode` int64[1].
+    """
+
+    sizes: ChannelSizes
+    cells: Floats
+    buffer: Floats
+    accumulators: Floats
+    open_row: NDArray[np.int64]
+    register_mode: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostMemory:
+    """What one channel's commands read and write at the host, indexed by their `data` operand.
+
+    `inputs` float32[entries, lanes] feeds WRGB and WR, `inputs_by_bank` float32[entries, banks] feeds WRA16, `outputs`
+    float32[entries, banks] takes RDMAC16 and feeds WRMAC16. `writers` int64[entries] holds the instruction that last
+    wrote an output, -1 where none did.
+    """
+
+    inputs: Floats
+    inputs_by_bank: Floats
+    outputs: Floats
+    writers: NDArray[np.int64]
+
+
+def fresh_channel(sizes: ChannelSizes) -> FunctionalChannel:
+    """Return a channel that holds nothing: unwritten everywhere, all rows closed, memory mode."""
+    shape = (sizes.rows, sizes.columns, sizes.lanes, sizes.banks)
+    return FunctionalChannel(
+        sizes=sizes,
+        cells=np.full(shape, np.nan, dtype=np.float32),
+        buffer=np.full((sizes.buffer_columns, sizes.lanes), np.nan, dtype=np.float32),
+        accumulators=np.full((sizes.accumulators, sizes.banks), np.nan, dtype=np.float32),
+        open_row=np.full(sizes.banks, CLOSED, dtype=np.int64),
+        register_mode=np.zeros(1, dtype=np.int64),
+    )
+
+
+def host_memory(
+    sizes: ChannelSizes, inputs: Floats | None = None, inputs_by_bank: Floats | None = None, output_entries: int = 0
+) -> HostMemory:
+    """Return host memories with these contents and zero outputs; raises ValueError for values that are not bf16."""
+    columns = np.zeros((0, sizes.lanes), dtype=np.float32) if inputs is None else inputs
+    by_bank = np.zeros((0, sizes.banks), dtype=np.float32) if inputs_by_bank is None else inputs_by_bank
+    for name, values, width in (("inputs", columns, sizes.lanes), ("inputs_by_bank", by_bank, sizes.banks)):
+        if values.ndim != 2 or values.shape[1] != width:
+            raise ValueError(f"{name}: expected entries of {width} values, found an array of shape {values.shape}")
+        if not is_bf16(values):
+            raise ValueError(f"{name}: expected finite bf16 values, found others; round them first")
+    return HostMemory(
+        inputs=np.ascontiguousarray(columns, dtype=np.float32),
+        inputs_by_bank=np.ascontiguousarray(by_bank, dtype=np.float32),
+        outputs=np.zeros((output_entries, sizes.banks), dtype=np.float32),
+        writers=np.full(output_entries, -1, dtype=np.int64),
+    )

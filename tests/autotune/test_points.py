@@ -1,0 +1,35 @@
+"""The folder of a Pareto point: its device loads back, its programs parse, its memory plan is the one evaluated."""
+
+import numpy as np
+import pandas as pd
+
+from autotune.finished import front_of
+from autotune.points import write_points
+from configs.device import load_device
+from simulator.program_text import parse_program
+from tests.autotune.finished_runs import finished_run
+
+
+def test_devices_load_back_equal(tmp_path):
+    run = finished_run(tmp_path)
+    for folder, point in zip(write_points(run), front_of(run), strict=True):
+        system = run.problem.scenario.system(np.array(run.evaluations[point].codes))
+        assert load_device(str(folder / "device.yaml")) == system.device
+
+
+def test_programs_and_schedules_are_text(tmp_path):
+    run = finished_run(tmp_path)
+    for folder in write_points(run):
+        assert parse_program((folder / "programs.txt").read_text()).body
+        listed = (folder / "schedules.txt").read_text().splitlines()
+        assert [line.split(":")[0] for line in listed] == list(run.problem.tasks)
+
+
+def test_memory_plans_add_up_to_the_rows_of_the_evaluation(tmp_path):
+    run = finished_run(tmp_path)
+    for folder, point in zip(write_points(run), front_of(run), strict=True):
+        plan = pd.read_csv(folder / "capacity.csv")
+        on_device = plan[plan["memory"] == "device"]
+        assert on_device["rows_total"].sum() == dict(run.evaluations[point].details)["rows_used_per_bank"]
+        ends = (on_device["first_row"] + on_device["rows_total"]).tolist()
+        assert on_device["first_row"].tolist()[1:] == ends[:-1]
