@@ -10,16 +10,15 @@ from autotune.feasibility import Feasibility
 from autotune.findings import (
     LEAST_GAIN_PER_DOUBLING,
     BindingLimit,
-    Gap,
     Knee,
     Step,
     binding_limits,
     front_steps,
-    gap,
     knees,
     knob_steps,
 )
 from autotune.finished import FinishedRun
+from autotune.front_gap import Gap, gap
 from autotune.units import MS_PER_NS
 
 SCHEMA = "constraints/1"
@@ -87,7 +86,7 @@ def prose(run: FinishedRun) -> tuple[Section, ...]:
             tuple(_step_line(item) for item in front_steps(run) if item.latency_change >= LEAST_STEP),
         ),
         Section("Why sampled designs were illegal", tuple(_illegality_lines(run.result.feasibility))),
-        Section("How much is left", tuple(_gap_lines(gap(run)))),
+        Section("How much is left", tuple(_gap_lines(gap(run), len(run.evaluations)))),
     )
     return tuple(section for section in sections if section.lines)
 
@@ -136,18 +135,22 @@ def _illegality_lines(found: Feasibility) -> Iterable[str]:
         yield f"{item.count} of {found.explained} illegal ones: {item.reason} (for example: {item.example})."
 
 
-def _gap_lines(found: Gap | None) -> Iterable[str]:
+def _gap_lines(found: Gap | None, evaluated: int) -> Iterable[str]:
     if found is None:
         return
     yield (
         f"The front's hypervolume is {found.hypervolume:.4g}, {found.hypervolume / found.bound_hypervolume:.1%} of the "
-        f"{found.bound_hypervolume:.4g} that lower bounds allow."
+        f"{found.bound_hypervolume:.4g} that the lower bounds of the sampled designs allow."
     )
     yield (
-        f"No legal design of this space beats this front by more than {found.factor - 1:.1%} in all objectives at "
-        f"once: compared with any design some Pareto point has at most {found.factor:.3g} times its latency, energy "
-        f"and area. The front is farthest from its bound near point {found.point}. This holds relative to the "
-        "roofline front, which was found by sampling."
+        "As far as lower bounds of the sampled and the evaluated designs tell, no legal design of this space beats "
+        f"this front by more than {found.factor - 1:.1%} in all objectives at once: next to any of them some Pareto "
+        f"point has at most {found.factor:.3g} times its latency, energy and area. The front is farthest from its "
+        f"bound near point {found.point}."
+    )
+    yield (
+        f"This is relative to the roofline front, which was found by sampling and is not proved complete: "
+        f"{found.uncovered} of {evaluated} evaluated designs were not covered by the sample before they were added."
     )
 
 

@@ -22,6 +22,7 @@ from compiler.schedule import Place, pool_shape
 from compiler.workload import EmbeddingShape, HostShape, Schedulable
 from configs.knobs import base_knobs
 from costmodel.features import feature_names, features
+from simulator.isa import KINDS
 from simulator.scaling import impossibilities
 from simulator.timeline import StepSimulator
 
@@ -151,7 +152,10 @@ class DecodeProblem:
         """Return the commands of all scheduled operators over all channels: float[n, kinds]."""
         table = self._table(codes)
         forms = (self._form(shape, codes, table).commands for shape in self.space.schedulables)
-        return sum(count * form for count, form in zip(self.occurrences, forms, strict=True))  # type: ignore[return-value]
+        total = np.zeros((len(codes), len(KINDS)))
+        for count, form in zip(self.occurrences, forms, strict=True):
+            total += count * form
+        return total
 
     def objectives(self, codes: Codes, cycles: Floats) -> Floats:
         """Return latency, energy and area; energy follows from commands, bytes and latency."""
@@ -220,7 +224,7 @@ class DecodeProblem:
         if isinstance(shape, LinearShape):
             return np.asarray(table.pool.channels, dtype=np.float64)
         split = self.space.schedule_arrays(shape, codes).token_split
-        return np.minimum(np.asarray(table.pool.channels, dtype=np.float64), shape.units * split)
+        return np.asarray(np.minimum(table.pool.channels, shape.units * split), dtype=np.float64)
 
     @cached_property
     def _fixed_cycles(self) -> float:

@@ -11,7 +11,7 @@ from autotune.scenario import Scenario
 from compiler.capacity import capacity_plan
 from compiler.instructions import instruction_count, program_size
 from compiler.linear import LinearShape
-from compiler.lowering import System, lower_step
+from compiler.lowering import System, lower_steps
 from compiler.schedule import Schedule
 from simulator.energy import command_energy
 from simulator.isa import CODE_OF, Kind
@@ -38,13 +38,11 @@ def evaluate_design(
     skewed one.
     """
     system = scenario.system(codes)
-    steps = [lower_step(scenario.workload, schedules, system, loads) for loads in scenario.uniform_loads]
-    reports = [fastest_pacing(simulator, step, floor) for step in steps]
+    draws = scenario.uniform_loads + scenario.skewed_loads
+    steps = lower_steps(scenario.workload, schedules, system, draws)
+    all_reports = [fastest_pacing(simulator, step, floor) for step in steps]
+    reports, skewed = all_reports[: len(scenario.uniform_loads)], all_reports[len(scenario.uniform_loads) :]
     latencies_ns = np.array([system.device.nanoseconds(report.latency_cycles) for report in reports])
-    skewed = [
-        fastest_pacing(simulator, lower_step(scenario.workload, schedules, system, loads), floor).latency_cycles
-        for loads in scenario.skewed_loads
-    ]
     lines = [_energy_lines(scenario, codes, system, report) for report in reports]
     mean_lines = {name: float(np.mean([line[name] for line in lines])) for name in lines[0]}
     energy_pj = sum(value for name, value in mean_lines.items() if name != "energy_host_pj")
@@ -57,7 +55,9 @@ def evaluate_design(
     }
     if skewed:
         details["latency_p95_ns"] = float(np.percentile(latencies_ns, 95))
-        details["latency_skewed_routing_ns"] = system.device.nanoseconds(round(np.mean(skewed)))
+        details["latency_skewed_routing_ns"] = float(
+            np.mean([system.device.nanoseconds(report.latency_cycles) for report in skewed])
+        )
     return Evaluation(
         codes=tuple(int(code) for code in codes),
         latency_ns=latency_ns,
@@ -135,6 +135,7 @@ def _figures(
         "host_busy_share": report.host_busy_cycles / report.latency_cycles,
         "link_busy_share": report.link_busy_cycles / report.latency_cycles,
         "channel_busy_share": float(report.channel_busy_cycles / (system.pool.channels * report.latency_cycles)),
+        "link_pacing_factor": float(report.slowdown),
         "link_bytes_per_device": float(report.down_bytes + report.up_bytes),
         "instructions_per_token": float(instructions),
         "program_instructions_stored": float(sum(program_size(program) for program in programs.values())),

@@ -3,20 +3,16 @@
 import itertools
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
-
 from autotune.decode_problem import DecodeProblem
-from autotune.finished import FinishedRun
+from autotune.finished import FinishedRun, front_points
 from autotune.front_numerics import front_verdicts
 from autotune.interrupt import stop_on_interrupt
 from autotune.outputs import write_outputs
-from autotune.pareto import nondominated
 from autotune.problem import Evaluation
 from autotune.problem_spec import ProblemSpec, problem_spec
 from autotune.progress import show_progress
@@ -61,19 +57,11 @@ def explore(
         result = _search(settings, spec, problem, folder, record, count, stream)
     if result.stop is StopReason.INFEASIBLE:
         raise _infeasible(settings, result)
-    front = pareto_front(result.evaluations)
+    front = tuple(result.evaluations[point] for point in front_points(result.evaluations))
     _say(stream, f"checking the numerics of {len(front)} Pareto points")
     numerics = front_verdicts(problem, front, count)
     write_outputs(FinishedRun(folder, _resolved(settings, problem), problem, result, numerics))
     return Exploration(folder, problem, result, front, numerics)
-
-
-def pareto_front(evaluations: Sequence[Evaluation]) -> tuple[Evaluation, ...]:
-    """Return the evaluations that no other one beats, fastest first."""
-    if not evaluations:
-        return ()
-    kept = np.flatnonzero(nondominated(np.array([item.objectives for item in evaluations])))
-    return tuple(sorted((evaluations[index] for index in kept), key=lambda item: (item.objectives, item.codes)))
 
 
 def _search(

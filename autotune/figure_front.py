@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from autotune.finished import FinishedRun, front_of, hand_point, overlapped_point
+from autotune.front_gap import bounds_front
 from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 Floats = NDArray[np.float64]
@@ -69,7 +70,7 @@ def _projection(run: FinishedRun, across: _Objective, up: _Objective, colour: _O
     figure = Figure(figsize=(COLUMN_INCHES, 2.75), layout="constrained")
     axes = figure.subplots()
     shown = np.array([item.objectives for item in run.evaluations]) * TO_SHOWN
-    bounds = run.result.roofline.objectives * TO_SHOWN
+    bounds = bounds_front(run) * TO_SHOWN
     front = list(front_of(run))
     axes.plot(*shown[:, [across.column, up.column]].T, ".", color="0.75", markersize=3, label="evaluated", zorder=2)
     if len(bounds):

@@ -62,7 +62,7 @@ PLOTS = (
     Plot(
         "pareto_latency_energy",
         "Every evaluated design by latency and energy per token, coloured by area. Lower left is better; the dashed "
-        "line is what the lower bounds of all sampled designs allow.",
+        "line is what the lower bounds of all sampled and evaluated designs allow.",
         latency_energy,
     ),
     Plot(
@@ -118,6 +118,9 @@ def write_figures(run: FinishedRun) -> tuple[Drawing, ...]:
 
 def _write(plot: Plot, run: FinishedRun, folder: Path) -> Drawing:
     figure = plot.draw(run)
+    # The layout is found once and then kept for all three formats.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     pdf, png = folder / f"{plot.name}.pdf", folder / f"{plot.name}.png"
     # Without dates the files of equal runs are equal.
     figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None, "Creator": None})

@@ -8,13 +8,11 @@ from itertools import pairwise
 from math import log2
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.causes import Cause
 from autotune.finished import FinishedRun, front_of, hardware_values
 from autotune.problem import HARDWARE_GROUP
 
-Floats = NDArray[np.float64]
 LEAST_GAIN_PER_DOUBLING = 0.05
 
 
@@ -61,20 +59,6 @@ class Step:
     energy_change: float
     area_change: float
     knobs: tuple[tuple[str, int | str, int | str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """How far the front is from what lower bounds allow.
-
-    For every roofline point some Pareto point is at most `factor` times worse in each objective; `point` is the one
-    that needs the whole factor.
-    """
-
-    factor: float
-    point: int
-    hypervolume: float
-    bound_hypervolume: float
 
 
 def binding_limits(run: FinishedRun) -> tuple[BindingLimit, ...]:
@@ -129,28 +113,6 @@ def knob_steps(run: FinishedRun) -> tuple[Step, ...]:
                 if key not in found or latency_ns < found[key][0]:
                     found[key] = latency_ns, _step(run, start, end)
     return tuple(found[key][1] for key in sorted(found))
-
-
-def gap(run: FinishedRun) -> Gap | None:
-    """Return the distance to the roofline front; None where nothing was evaluated."""
-    front, bound = front_of(run), run.result.roofline.objectives
-    if not front or not run.result.batches or len(bound) == 0:
-        return None
-    factors = cover_factors(np.array([run.evaluations[point].objectives for point in front]), bound)
-    worst = int(factors.min(axis=1).argmax())
-    last = run.result.batches[-1]
-    return Gap(
-        factor=float(factors[worst].min()),
-        point=front[int(factors[worst].argmin())],
-        hypervolume=last.hypervolume,
-        bound_hypervolume=last.bound_hypervolume,
-    )
-
-
-def cover_factors(front: Floats, bound: Floats) -> Floats:
-    """Return how many times worse each front point (float[n, 3]) is than each bound (float[m, 3]): float[m, n]."""
-    ratios: Floats = (front[None, :, :] / bound[:, None, :]).max(axis=2)
-    return np.maximum(ratios, 1.0)
 
 
 def _knee(run: FinishedRun, column: int, name: str, unit: str) -> Knee:

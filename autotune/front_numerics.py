@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from compiler.numerics import Check, NumericsReport, check_key, run_check
+import numpy as np
 
 from autotune.decode_problem import DecodeProblem
 from autotune.problem import Evaluation
+from compiler.numerics import NumericsReport, numerics_of
+from compiler.schedule import Schedule, pool_shape, schedule_text
+from configs.device import Device
 
 PASSED = "passed"
+Check = tuple[Schedule, Device]
 
 
 class NumericsFailureError(Exception):
@@ -20,16 +24,28 @@ def front_verdicts(problem: DecodeProblem, front: Sequence[Evaluation], workers:
     """Return "passed" for every design; raises NumericsFailureError for the first program that is wrong."""
     checks: dict[str, Check] = {}
     for evaluation in front:
-        for check in problem.checks(evaluation.codes):
-            checks.setdefault(check_key(check), check)
+        device = problem.scenario.system(np.array(evaluation.codes)).device
+        for schedule in problem.space.schedules(np.array(evaluation.codes)).values():
+            checks.setdefault(_structure(schedule, device), (schedule, device))
     for report in _reports(list(checks.values()), workers):
         if not report.passed:
             raise NumericsFailureError(str(report))
     return {evaluation.codes: PASSED for evaluation in front}
 
 
+def _structure(schedule: Schedule, device: Device) -> str:
+    """Return what decides the values that a schedule computes: designs that share it share the check."""
+    pool = pool_shape(device, 1)
+    sizes = (pool.banks, pool.lanes, pool.columns, pool.buffer_columns, pool.accumulators)
+    return f"{schedule_text(schedule)} on {sizes}"
+
+
 def _reports(checks: list[Check], workers: int) -> list[NumericsReport]:
     if workers <= 1 or len(checks) < 2:
-        return [run_check(check) for check in checks]
+        return [_report(check) for check in checks]
     with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
-        return list(pool.map(run_check, checks))
+        return list(pool.map(_report, checks, chunksize=4))
+
+
+def _report(check: Check) -> NumericsReport:
+    return numerics_of(*check)

@@ -82,7 +82,7 @@ def _registers(pool: PoolShape) -> int:
 def _segment(pool: PoolShape, reuse: int) -> int:
     """Return the longest segment, a power of two, that a row and the global buffer hold."""
     longest = min(pool.columns, pool.buffer_columns // reuse, LARGEST_SEGMENT)
-    return 1 << (max(longest, 1).bit_length() - 1)
+    return 1 << (max(int(longest), 1).bit_length() - 1)
 
 
 def _token_split(shape: AttentionShape, pool: PoolShape) -> int:

@@ -13,7 +13,7 @@ from autotune.finished import FinishedRun, front_of
 from autotune.tables import write_csv
 from compiler.capacity import capacity_plan, copies_of
 from compiler.linear import LinearShape
-from compiler.lowering import System, lower_step
+from compiler.lowering import System, lower_steps
 from compiler.schedule import Place, Schedule, schedule_text
 from compiler.workload import Workload
 from configs.device import Device
@@ -100,7 +100,7 @@ def _write_point(run: FinishedRun, point: int, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     scenario, codes = run.problem.scenario, np.array(run.evaluations[point].codes, dtype=np.int64)
     system, schedules = scenario.system(codes), run.problem.space.schedules(codes)
-    step = lower_step(scenario.workload, schedules, system, scenario.uniform_loads[0])
+    step = lower_steps(scenario.workload, schedules, system, scenario.uniform_loads[:1])[0]
     listed = "".join(f"{name}: {schedule_text(schedule)}\n" for name, schedule in schedules.items())
     (folder / "device.yaml").write_text(device_text(system.device), encoding="utf-8")
     (folder / "schedules.txt").write_text(listed, encoding="utf-8")

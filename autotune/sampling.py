@@ -22,7 +22,7 @@ def uniform(layout: Layout, rng: np.random.Generator, count: int) -> Codes:
 def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count: int, donors: Codes) -> Codes:
     """Return up to `count` distinct legal canonical designs spread over the hardware; `donors` are known legal ones."""
     wanted = _spread_hardware(layout, rng, count)
-    found = [donors[:0]]
+    uniformly, donated = donors[:0], donors[:0]
     latest = donors
     for attempt in range(TRIES):
         if len(wanted) == 0:
@@ -33,12 +33,15 @@ def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count
         codes[:, layout.hardware] = wanted
         codes = problem.canonical(codes)
         legal = problem.legal(codes)
-        fresh = codes[legal] if attempt == 0 else redraw(problem, layout, rng, codes[legal])
-        found.append(fresh)
+        fresh = codes[legal]
+        if attempt:
+            donated = np.concatenate([donated, fresh])
+        else:
+            uniformly = fresh
         donors = np.concatenate([donors, fresh])
         latest = fresh if len(fresh) else donors
         wanted = wanted[~legal]
-    return distinct(np.concatenate(found))
+    return distinct(np.concatenate([uniformly, redraw(problem, layout, rng, donated)]))
 
 
 def redraw(problem: Problem, layout: Layout, rng: np.random.Generator, codes: Codes) -> Codes:

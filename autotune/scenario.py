@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.hand_mapping import hand_mapping, overlapped_mapping
 from autotune.problem import HARDWARE_GROUP, Codes
 from autotune.space import Space, space_of
-from compiler.capacity import devices_needed, require_capacity
+from compiler.capacity import capacity_plan, devices_needed, require_capacity
 from compiler.closed_form import SystemCosts
 from compiler.device_table import DeviceTable, device_table
 from compiler.lowering import System
@@ -23,7 +24,8 @@ from configs.knobs import HardwareKnobs
 from simulator.area import dram_area_mm2
 from simulator.scaling import impossibilities, scaled_device
 
-ROUTING_DRAWS = 8
+ROUTING_DRAWS = 4
+MOST_PADDING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def make_scenario(
             way_out="use gddr6-aim for searches",
         )
     capacity = base.organisation.capacity_bytes
-    count = devices if devices is not None else devices_needed(workload, capacity)
+    count = devices if devices is not None else fewest_devices(workload, base)
     require_capacity(workload, capacity, count)
     space = space_of(workload.schedulables, restrictions or {})
     candidates = _candidate_devices(base, space)
@@ -109,6 +111,17 @@ def make_scenario(
         skewed_loads=() if one_is_enough else tuple(draws[ROUTING_DRAWS:]),
         sizes=tuple(len(knob.values) for knob in space.knobs if knob.group == HARDWARE_GROUP),
     )
+
+
+def fewest_devices(workload: Workload, base: Device) -> int:
+    """Return the fewest base devices that hold the scenario as a plain mapping lays it out, padding included."""
+    fewest = devices_needed(workload, base.organisation.capacity_bytes)
+    for count in range(fewest, MOST_PADDING * fewest + 1):
+        system = System(base, count)
+        for mapping in (hand_mapping, overlapped_mapping):
+            if capacity_plan(workload, mapping(workload.schedulables, system), system).fits:
+                return count
+    return fewest
 
 
 def _candidate_devices(base: Device, space: Space) -> tuple[Device | None, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.acquisition import choose
-from autotune.coverage import Pairs, most_new, pairs_of
+from autotune.coverage import most_new, pairs_of
 from autotune.enumerate import enumerate_legal
 from autotune.feasibility import feasibility
 from autotune.layout import Layout, clean, distinct, keys, layout_of
@@ -29,15 +29,21 @@ RECENT_BATCHES = 3
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """Sizes of the stages; small budgets shrink the first designs and the batches."""
+    """Sizes of the stages; small budgets shrink the first designs and the batches.
+
+    Most of the first designs come from the roofline front; the rest covers pairs of knob values, so that no corner that
+    is rarely legal stays unknown to the model.
+    """
 
     first: int = 40
     batch: int = 10
     late_batch: int = 20
     late_after: int = 140
-    roofline_share: float = 0.5
+    roofline_share: float = 0.75
     explore_share: float = 0.1
-    novel: bool = True
+    stalled_share: float = 0.5
+    stalled_growth: float = 1e-3
+    mode: int = 0
     enumerable: int = 1 << 18
     screening: ScreeningSettings = DEFAULT_SCREENING
     model: ModelSettings = DEFAULT_MODEL
@@ -62,7 +68,6 @@ class _Run:
 
     problem: Problem
     layout: Layout
-    pairs: Pairs
     budget: int
     seed: int
     evaluate_batch: EvaluateBatch
@@ -93,8 +98,7 @@ def search(
     settings: SearchSettings = DEFAULT_SEARCH,
 ) -> SearchResult:
     """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them."""
-    layout = layout_of(problem)
-    run = _Run(problem, layout, pairs_of(layout), budget, seed, evaluate_batch, observer, settings)
+    run = _Run(problem, layout_of(problem), budget, seed, evaluate_batch, observer, settings)
     baselines = clean(problem, problem.baselines())
     observer.phase("roofline front")
     run.roofline, pool = find_roofline_front(problem, run.layout, run.rng(0), baselines)
@@ -105,7 +109,7 @@ def search(
         return _evaluate_everything(run, distinct(np.concatenate([baselines, everything])))
     count = settings.first_count(budget, len(baselines))
     bounded = first_designs(run.roofline, baselines, round(count * settings.roofline_share))
-    first = fill(bounded, pool, run.pairs, count)[:budget]
+    first = fill(bounded, pool, pairs_of(run.layout), count)[:budget]
     if not _evaluate(run, first):
         return _result(run, StopReason.INTERRUPTED, "")
     return _improve(run, pool)
@@ -153,25 +157,36 @@ def _choose(run: _Run, candidates: Candidates, count: int) -> Codes:
     assert run.box is not None
     front = run.box.scale(objectives_of(run.evaluations))
     front = front[nondominated(front)]
-    explored = round(run.settings.explore_share * count)
+    explored = round(_explore_share(run) * count)
     expected = run.box.scale(candidates.objectives)
     chosen = choose(front, expected, count - explored)
     front = np.concatenate([front, expected[chosen]])
     rest = np.setdiff1d(np.arange(len(candidates.codes)), chosen)
-    new = most_new(
-        run.pairs,
-        run.pairs.covered(codes_of(run.evaluations, len(run.layout.sizes))),
-        candidates.codes[rest],
-        explored if run.settings.novel else 0,
-    )
-    chosen += rest[new].tolist()
-    rest = np.delete(rest, new)
-    explored -= len(new)
+    if run.settings.mode:
+        near = (
+            rest if run.settings.mode == 1 else rest[nondominated(expected[rest])] if run.settings.mode == 2 else rest
+        )
+        new = most_new(
+            pairs_of(run.layout),
+            pairs_of(run.layout).covered(codes_of(run.evaluations, len(run.layout.sizes))),
+            candidates.codes[near],
+            explored // 2,
+        )
+        chosen += near[new].tolist()
+        rest = np.setdiff1d(rest, near[new])
+        explored -= len(new)
     hopeful = candidates.cycles[rest] * optimism(run.problem, run.forecasts[-RECENT_BATCHES:])
     hopeful = np.maximum(hopeful, run.problem.bound_cycles(candidates.codes[rest]))
     possible = run.box.scale(run.problem.objectives(candidates.codes[rest], hopeful))
     chosen += rest[choose(front, possible, explored)].tolist()
     return candidates.codes[chosen]
+
+
+def _explore_share(run: _Run) -> float:
+    """Return the share of a batch that explores: more once batches chosen by prediction stop to gain."""
+    volumes = [report.hypervolume for report in run.batches[-2:]]
+    stalled = len(volumes) == 2 and volumes[1] - volumes[0] < run.settings.stalled_growth * volumes[0]
+    return run.settings.stalled_share if stalled else run.settings.explore_share
 
 
 def _evaluate(run: _Run, designs: Codes) -> bool:

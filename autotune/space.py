@@ -39,14 +39,16 @@ class Space:
 
     def schedule(self, shape: Schedulable, codes: Codes) -> Schedule:
         """Return the schedule of a task in one design (int[k])."""
-        chosen = {self.knobs[i].name: self.knobs[i].values[int(codes[i])] for i in self.columns(shape.name)}
+        chosen: dict[str, Any] = {
+            self.knobs[i].name: self.knobs[i].values[int(codes[i])] for i in self.columns(shape.name)
+        }
         chosen["place"] = Place(chosen["place"])
         chosen["preactivate"] = bool(chosen["preactivate"])
         if isinstance(shape, AttentionShape):
-            return AttentionSchedule(**chosen)  # type: ignore[arg-type]
+            return AttentionSchedule(**chosen)
         chosen["order"] = LoopOrder(chosen["order"])
         chosen["merged"] = bool(chosen["merged"])
-        return LinearSchedule(**chosen)  # type: ignore[arg-type]
+        return LinearSchedule(**chosen)
 
     def schedules(self, codes: Codes) -> dict[str, Schedule]:
         """Return the schedules of all tasks of one design."""

@@ -193,7 +193,7 @@ class LanguageModel(nn.Module):
     def logits(
         self, token_ids: Tensor, position: Tensor, key_caches: Sequence[Tensor], value_caches: Sequence[Tensor]
     ) -> Tensor:
-        """Return the logits [B, vocabulary] of the next token; position [1], caches [B, kv_heads, context, head_dim]."""
+        """Return the logits [B, vocabulary] of the next token; position [1], caches [B, heads, context, head_dim]."""
         logits: Tensor = self.lm_head(self.model(token_ids, position, key_caches, value_caches))
         return logits
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.attention import attention_geometry
+from compiler.attention import AttentionShape, attention_geometry
 from compiler.geometry import ceil_div
-from compiler.linear import linear_counts
+from compiler.linear import LinearShape, linear_counts
 from compiler.lowering import System, embedding_columns
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape, Schedule
-from compiler.workload import AttentionShape, EmbeddingShape, ExpertsShape, LinearShape, Workload
+from compiler.workload import EmbeddingShape, ExpertsShape, Workload
 from configs.errors import UserError
 
 

@@ -195,7 +195,8 @@ def _kernel_commands(counts: KernelCounts, channels: Any) -> Floats:
 
 def _add(left: TaskForm, right: TaskForm) -> TaskForm:
     names = {**left.parts, **right.parts}
-    parts = {name: left.parts.get(name, np.float64(0)) + right.parts.get(name, np.float64(0)) for name in names}
+    nothing = np.zeros(1)
+    parts = {name: left.parts.get(name, nothing) + right.parts.get(name, nothing) for name in names}
     return TaskForm(left.rows + right.rows, left.commands + right.commands, left.bound + right.bound, parts)
 
 

@@ -49,4 +49,4 @@ def device_table(devices: Sequence[Device], devices_per_system: int) -> DeviceTa
 
 
 def _ints(values: object) -> Ints:
-    return np.array(list(values), dtype=np.int64)  # type: ignore[call-overload, no-any-return]
+    return np.array(list(values), dtype=np.int64)  # type: ignore[call-overload]

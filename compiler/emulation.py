@@ -68,8 +68,9 @@ def emulate_linear(weights: Floats, vectors: Floats, order: ReductionOrder) -> F
 
 def exact_linear(weights: Floats, vectors: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return y[v, n] in fp64, and the bound's sum |w| |x|."""
-    wide_weights, wide_vectors = weights.astype(np.float64), vectors.astype(np.float64)
-    return wide_vectors @ wide_weights.T, np.abs(wide_vectors) @ np.abs(wide_weights).T
+    exact = np.einsum("nk,vk->vn", weights, vectors, dtype=np.float64)
+    size = np.einsum("nk,vk->vn", np.abs(weights), np.abs(vectors), dtype=np.float64)
+    return exact, size
 
 
 def _columns_first(rows: Floats, order: ReductionOrder, inputs: int) -> Floats:

@@ -96,10 +96,24 @@ def geometry(
     group = (rows_in_registers // tail_fit) * tail_fit * per_row
     groups = ceil_div(slots, group)
     spills = (order == LoopOrder.SPILL) & (groups > 1) & (segments > 1)
-    sizes = (vectors, reuse, pool.banks, total_columns, segment, segments, tail, slots, per_row, tail_fit * per_row)
-    sizes = (*sizes, segment if growing else tail)
-    derived = (group, groups, ceil_div(slots, per_row), ceil_div(slots, tail_fit * per_row))
-    return Geometry(*(_plain(value) for value in (*sizes, *derived)), spills=_plain(spills))
+    return Geometry(
+        vectors=_plain(vectors),
+        reuse=_plain(reuse),
+        banks=_plain(pool.banks),
+        total_columns=_plain(total_columns),
+        segment_columns=_plain(segment),
+        segments=_plain(segments),
+        tail_columns=_plain(tail),
+        slots=_plain(slots),
+        slots_per_row=_plain(per_row),
+        tail_slots_per_row=_plain(tail_fit * per_row),
+        tail_stride=_plain(segment if growing else tail),
+        group_slots=_plain(group),
+        groups=_plain(groups),
+        rows_per_segment=_plain(ceil_div(slots, per_row)),
+        tail_rows=_plain(ceil_div(slots, tail_fit * per_row)),
+        spills=_plain(spills),
+    )
 
 
 def kernel_counts(shape: Geometry) -> KernelCounts:

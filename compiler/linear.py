@@ -123,7 +123,7 @@ def pass_phase(
 def host_linear_ns(shape: LinearShape, host: Host) -> float:
     """Return the host's time for the whole operator, weights read from its own memory."""
     flops = 2 * shape.outputs * shape.inputs * shape.vectors
-    return host_work_ns(host, shape.weight_bytes, flops, matrix=True)
+    return float(host_work_ns(host, shape.weight_bytes, flops, matrix=True))
 
 
 def reduction_ns(shape: LinearShape, split: Any, host: Host) -> Any:

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from compiler.attention import AttentionLowering
+from compiler.attention import AttentionLowering, AttentionShape
 from compiler.geometry import ceil_div
 from compiler.host_cost import host_work_ns
 from compiler.linear import LinearShape, linear_phases, with_vectors
-from compiler.matvec import repeat
+from compiler.matvec import Block, repeat
 from compiler.routing import ExpertLoad
 from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape, Schedule, pool_shape
 from compiler.workload import (
     VALUE_BYTES,
     AppendShape,
-    AttentionShape,
     EmbeddingShape,
     ExpertsShape,
     HostShape,
@@ -22,7 +22,7 @@ from compiler.workload import (
     Workload,
 )
 from configs.device import Device, Host
-from simulator.isa import Affine, Command, Kind, Program
+from simulator.isa import Affine, Command, Instruction, Kind, Program
 from simulator.step import HOST_OWNER, HostPhase, Phase, PimPhase, Step, TaskPhases
 
 EMBEDDING_OWNER = "embedding"
@@ -48,22 +48,28 @@ class System:
         return self.device.host
 
 
-def lower_step(
-    workload: Workload, schedules: Mapping[str, Schedule], system: System, loads: tuple[ExpertLoad, ...] = ()
-) -> Step:
-    """Lower one decode step; `loads` names the expert load of each expert operator in program order."""
+def lower_steps(
+    workload: Workload, schedules: Mapping[str, Schedule], system: System, draws: tuple[tuple[ExpertLoad, ...], ...]
+) -> tuple[Step, ...]:
+    """Lower one decode step per routing draw; a draw names the load of each expert operator in program order.
+
+    Steps share what they have in common: a task is lowered once per expert load.
+    """
     lowered: dict[tuple[int, ExpertLoad], int] = {}
     tasks: list[TaskPhases] = []
-    sequence = []
-    remaining = iter(loads)
-    for index in workload.sequence:
-        shape = workload.shapes[index]
-        load = next(remaining) if isinstance(shape, ExpertsShape) else ()
-        if (index, load) not in lowered:
-            lowered[index, load] = len(tasks)
-            tasks.append(TaskPhases(shape.name, lower_task(shape, schedules, system, load)))
-        sequence.append(lowered[index, load])
-    return Step(tuple(tasks), tuple(sequence), workload.dependencies)
+    sequences = []
+    for loads in draws:
+        remaining = iter(loads)
+        sequence = []
+        for index in workload.sequence:
+            shape = workload.shapes[index]
+            load = next(remaining) if isinstance(shape, ExpertsShape) else ()
+            if (index, load) not in lowered:
+                lowered[index, load] = len(tasks)
+                tasks.append(TaskPhases(shape.name, lower_task(shape, schedules, system, load)))
+            sequence.append(lowered[index, load])
+        sequences.append(tuple(sequence))
+    return tuple(Step(tuple(tasks), sequence, workload.dependencies) for sequence in sequences)
 
 
 def lower_task(
@@ -95,15 +101,19 @@ def embedding_phase(shape: EmbeddingShape, system: System) -> PimPhase:
     """Read one table row per sequence, each channel its part; sequences take banks in turn."""
     pool = system.pool
     columns = embedding_columns(shape, pool)
-    body = [Command(Kind.WAIT)]
+    body: list[Instruction] = [Command(Kind.WAIT)]
     for sequence in range(shape.batch):
         bank = Affine(sequence % pool.banks)
-        reads = repeat(columns, 0, lambda column, _, at=bank: (Command(Kind.RD, bank=at, column=column, data=column),))
-        body.extend((Command(Kind.ACT, bank=bank), *reads, Command(Kind.PRE, bank=bank)))  # type: ignore[arg-type]
+        read = partial(_read_column, bank)
+        body += [Command(Kind.ACT, bank=bank), *repeat(columns, 0, read), Command(Kind.PRE, bank=bank)]
     program = Program((*body, Command(Kind.SIGNAL)), f"{shape.name} of {shape.batch} tokens")
     token_bytes = 4 * shape.batch
     up = shape.batch * columns * pool.lanes * VALUE_BYTES * pool.channels // system.devices
     return PimPhase(shape.name, EMBEDDING_OWNER, program, (token_bytes,), (up,), pool.channels)
+
+
+def _read_column(bank: Affine, column: Affine, depth: int) -> Block:
+    return (Command(Kind.RD, bank=bank, column=column, data=column),)
 
 
 def expert_phases(

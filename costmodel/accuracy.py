@@ -69,8 +69,7 @@ def mean_error(predicted: Floats, measured: Floats) -> float:
 def interval_half_width(log_errors: Floats, coverage: float) -> float:
     """Return the half width, in log cost, of the conformal interval that covers recent errors; 0 without any.
 
-    Taken over the last few batches this kept 94 % coverage at a nominal 90 % with half the width of cross-validation
-    (SEARCH.md, intervals).
+    Taken over the last few batches this kept 94 % coverage at a nominal 90 % with half the width of cross-validation.
     """
     if len(log_errors) == 0:
         return 0.0

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import optuna
+from numpy.typing import NDArray
 
 from autotune.baselines import STRATEGIES
 from autotune.decode_problem import DecodeProblem
@@ -44,6 +45,7 @@ SMALL_SPACE = (
     "*.token_split=4,32",
     "*.context_segment_columns=16",
 )
+Floats = NDArray[np.float64]
 OURS = "ours"
 COMPARED = ("nsga2-20", "nsga2-50", "random")
 
@@ -116,9 +118,13 @@ def ground_truth(spec: ProblemSpec, cache: Path, workers: int) -> GroundTruth:
     print(f"{len(designs)} legal designs; exact evaluations in {path}")
     record = Record(path)
     missing = designs[[record.find(tuple(codes)) is None for codes in designs.tolist()]]
+
+    def keep(evaluation: Evaluation) -> None:
+        record.append(evaluation)
+
     with Workers(spec, workers) as pool:
         for start in range(0, len(missing), 500):
-            pool.evaluate(missing[start : start + 500], record.append)
+            pool.evaluate(missing[start : start + 500], keep)
             print(f"  {min(start + 500, len(missing))}/{len(missing)} simulated", flush=True)
     by_codes = {evaluation.codes: evaluation for evaluation in record.evaluations}
     record.close()
@@ -177,7 +183,7 @@ def _outcome(name: str, seed: int, equal: str, truth: GroundTruth, served: Repla
     return Outcome(name, seed, equal, share, len(objectives), _evaluations_to(objectives, truth, 0.99), served.spent_s)
 
 
-def _evaluations_to(objectives: np.ndarray, truth: GroundTruth, share: float) -> int | None:  # type: ignore[type-arg]
+def _evaluations_to(objectives: Floats, truth: GroundTruth, share: float) -> int | None:
     """Return after how many evaluations a share of the exact hypervolume was reached, by bisection; None if never."""
     goal = share * truth.exact_hypervolume
     if hypervolume(objectives, truth.box) < goal:

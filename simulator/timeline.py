@@ -36,7 +36,8 @@ class StepReport:
     """What one decode step took.
 
     `owner_cycles` is how far the phases of each owner moved the end of the step: the sum over owners is the latency.
-    `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device.
+    `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device;
+    `slowdown` is how many times slower than the link the host paced its transfers.
     """
 
     latency_cycles: int
@@ -49,6 +50,7 @@ class StepReport:
     channel_busy_cycles: float
     link_busy_cycles: int
     refreshes: int
+    slowdown: int
     spans: tuple[Span, ...] = ()
 
 
@@ -195,5 +197,6 @@ class _Run:
             channel_busy_cycles=totals.channel_busy,
             link_busy_cycles=max(self.down.busy, self.up.busy),
             refreshes=totals.refreshes,
+            slowdown=self.slowdown,
             spans=tuple(self.spans or ()),
         )

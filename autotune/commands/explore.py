@@ -4,15 +4,17 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from autotune.explore import Exploration, explore
 from autotune.result import StopReason
 from autotune.run_settings import RunSettings
+from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 DONE, INTERRUPTED = 0, 130
-MS_PER_NS, MJ_PER_PJ = 1e-6, 1e-9
+PLAIN_WIDTH = 120
 
 
 def explore_and_print(
@@ -28,27 +30,27 @@ def explore_and_print(
 
 
 def _print_table(run: Exploration) -> None:
-    hardware = [knob for knob in run.problem.knobs if knob.group == "hardware"]
     table = Table(title=f"{len(run.front)} Pareto-optimal designs of {len(run.result.evaluations)} evaluated")
-    table.add_column("point", justify="right")
-    for heading in ("latency ms/token", "energy mJ/token", "area mm²", "average W"):
-        table.add_column(heading, justify="right")
-    for knob in hardware:
-        table.add_column(f"{knob.name.replace('_', ' ')}{' ' + knob.unit if knob.unit else ''}", justify="right")
-    table.add_column("numerics")
+    for heading in ("point", "ms/token", "mJ/token", "mm²", "W"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("channels x banks x lanes, row B, buffer B", no_wrap=True)
+    table.add_column("numerics", no_wrap=True)
     numbers = {evaluation.codes: number for number, evaluation in enumerate(run.result.evaluations)}
     for point in run.front:
-        knobs = run.problem.space.hardware(point.codes)
+        device = run.problem.space.hardware(np.array(point.codes))
         table.add_row(
             str(numbers[point.codes]),
             f"{point.latency_ns * MS_PER_NS:.4f}",
             f"{point.energy_pj * MJ_PER_PJ:.2f}",
             f"{point.area_mm2:.1f}",
             f"{dict(point.details)['power_average_w']:.1f}",
-            *(str(getattr(knobs, knob.name)) for knob in hardware),
+            f"{device.channels} x {device.banks_per_channel} x {device.lanes}, "
+            f"{device.row_bytes}, {device.global_buffer_bytes}",
             run.numerics[point.codes],
         )
     console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, PLAIN_WIDTH)
     console.print(table)
     for line in _closing_lines(run):
         console.print(line, soft_wrap=True, highlight=False)

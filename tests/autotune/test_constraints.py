@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from autotune.constraints import constraints_json, prose, write_constraints
-from autotune.findings import BestAtValue, binding_limits, cover_factors, gap, knee_of, knob_steps
+from autotune.findings import BestAtValue, binding_limits, knee_of, knob_steps
 from autotune.finished import front_of, hardware_values
+from autotune.front_gap import bounds_front, cover_factors, gap
 from tests.autotune.finished_runs import empty_run, finished_run
 
 
@@ -62,8 +63,15 @@ def test_scaled_roofline_front_is_covered_by_the_front(tmp_path):
     run = finished_run(tmp_path)
     found = gap(run)
     front = np.array([run.evaluations[point].objectives for point in front_of(run)])
-    for bound in run.result.roofline.objectives * found.factor * (1 + 1e-9):
+    for bound in bounds_front(run) * found.factor * (1 + 1e-9):
         assert (front <= bound).all(axis=1).any()
+
+
+def test_no_evaluated_design_is_better_than_all_lower_bounds(tmp_path):
+    run = finished_run(tmp_path)
+    bounds = bounds_front(run)
+    for item in run.evaluations:
+        assert (bounds <= np.array(item.objectives) * (1 + 1e-9)).all(axis=1).any()
 
 
 def test_prose_names_only_points_that_exist(tmp_path):

@@ -74,7 +74,7 @@ def test_schedule_on_the_host_moves_time_from_channel_to_host():
 
 def test_every_detail_has_its_unit_in_its_name_or_is_a_count():
     counts = ("rows_used_per_bank", "rows_available_per_bank", "refreshes_per_channel", "commands_simulated")
-    dimensionless = ("mac_duty", "_share", "instructions_per_token", "program_instructions_stored")
+    dimensionless = ("mac_duty", "_share", "_factor", "instructions_per_token", "program_instructions_stored")
     for name, _ in PROBLEM.evaluate(PROBLEM.baselines()[0]).details:
         units = ("_pj", "_w", "_ns", "tokens_per_s", "bytes_per_device", "bytes_per_token")
         assert name in counts or name.endswith((*units, *dimensionless)), name

@@ -23,20 +23,28 @@ def test_hostile_names_are_escaped(tmp_path):
     assert "&lt;script&gt;" in text
 
 
-def test_report_needs_no_network(tmp_path):
-    text = write_outputs(finished_run(tmp_path)).report.read_text()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The run's folder with the folder of a point that is no longer on the front, and everything written into it."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "points" / "9999").mkdir(parents=True)
+    run = finished_run(folder)
+    return run, write_outputs(run)
+
+
+def test_report_needs_no_network(written):
+    run, paths = written
+    text = paths.report.read_text()
     assert not re.search(r"""(src|href)=["']?(https?:|//)""", text)
     assert text.count("data:image/svg+xml;base64,") >= 7
-    assert str(tmp_path) not in text
+    assert str(run.folder) not in text
 
 
-def test_outputs_are_all_there(tmp_path):
-    run = finished_run(tmp_path)
-    (tmp_path / "points" / "9999").mkdir(parents=True)
-    paths = write_outputs(run)
+def test_outputs_are_all_there(written):
+    run, paths = written
     every = (*paths.tables, *paths.figures, *paths.constraints, paths.provenance, paths.report)
     assert all(path.stat().st_size > 0 for path in every)
-    assert sorted(path.name for path in (tmp_path / "points").iterdir()) == sorted(str(p) for p in front_of(run))
+    assert sorted(path.name for path in (run.folder / "points").iterdir()) == sorted(str(p) for p in front_of(run))
 
 
 def test_an_interrupted_run_without_evaluations_still_has_a_report(tmp_path):

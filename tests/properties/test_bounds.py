@@ -5,7 +5,7 @@ import pytest
 
 from autotune.layout import clean, layout_of
 from autotune.sampling import stratified
-from compiler.lowering import lower_step
+from compiler.lowering import lower_steps
 from simulator.isa import CODE_OF, Kind
 from simulator.timeline import StepSimulator
 from tests.small_workloads import small_problem
@@ -54,7 +54,7 @@ def test_closed_form_counts_are_those_of_the_simulated_step(batch):
     problem = small_problem("llama", batch)
     for design in _designs(problem, 25, seed=1):
         system = problem.scenario.system(design)
-        step = lower_step(problem.scenario.workload, problem.space.schedules(design), system)
+        (step,) = lower_steps(problem.scenario.workload, problem.space.schedules(design), system, ((),))
         counts = StepSimulator(system.device).run(step).counts
         expected = problem.commands(design[None, :])[0]
         for kind in COUNTED:

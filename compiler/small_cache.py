@@ -1,0 +1,86 @@
+"""The KV cache of a small attention case on the channels of its pool: prefilled, grown by programs, compared at the end."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from compiler.attention import AttentionLowering, AttentionShape
+from compiler.layout import Floats, block_of, channel_sizes, place_matrix, token_block
+from compiler.numerics_report import UNTIMED_HOST, Failure, MismatchError
+from compiler.small_sizes import AttentionCase
+from compiler.small_values import random_integers, random_values
+from simulator.functional import FunctionalChannel, fresh_channel
+
+FIRST_ROW = 1  # other than 0, so that a forgotten base row is seen
+INTEGER_UNIT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cache:
+    """All K and V that the steps will see, float32[units, tokens, head_dim]; channels hold those appended so far."""
+
+    keys: Floats
+    values: Floats
+    channels: tuple[FunctionalChannel, ...]
+
+
+def lowering_of(case: AttentionCase, shape: AttentionShape) -> AttentionLowering:
+    """Return the lowering of a step of the case."""
+    return AttentionLowering(shape, case.schedule, case.pool, 1, UNTIMED_HOST, FIRST_ROW)
+
+
+def units_of(case: AttentionCase, channel: int) -> tuple[int, ...]:
+    """Return the units of a channel in the order of their regions; numbers beyond the last unit are padding."""
+    count = int(lowering_of(case, case.shape).sizes.units_per_channel)
+    group = block_of(channel, case.schedule.token_split).outer
+    return tuple(range(group * count, (group + 1) * count))
+
+
+def prefilled(case: AttentionCase, generator: np.random.Generator) -> Cache:
+    """Return a cache with the tokens before the first step in place, all places for later ones cleared."""
+    shape = case.shape
+    size = (shape.units, shape.room, shape.head_dim)
+    keys, values = (random_values(generator, *size).copy() for _ in range(2))
+    for tensor in (keys, values):
+        tensor[INTEGER_UNIT] = random_integers(generator, *size[1:])
+    return Cache(keys, values, _filled_channels(case, shape, keys, values))
+
+
+def _filled_channels(
+    case: AttentionCase, shape: AttentionShape, keys: Floats, values: Floats
+) -> tuple[FunctionalChannel, ...]:
+    lowering = lowering_of(case, shape)
+    sizes, split = lowering.sizes, case.schedule.token_split
+    channels = []
+    for number in range(case.pool.channels):
+        channel = fresh_channel(channel_sizes(case.pool, case.pool.rows))
+        channel.cells[FIRST_ROW:] = 0
+        part = block_of(number, split).inner
+        for local, unit in enumerate(units_of(case, number)):
+            if unit >= shape.units:
+                continue
+            own_keys, own_values = (token_block(item[unit, : shape.tokens], part, split) for item in (keys, values))
+            place_matrix(channel, FIRST_ROW + local * sizes.key_rows, own_keys, sizes.score)
+            place_matrix(channel, lowering.first_value_row + local * sizes.value_rows, own_values.T, sizes.context)
+        channels.append(channel)
+    return tuple(channels)
+
+
+def check_cache(case: AttentionCase, cache: Cache) -> None:
+    """Raise MismatchError unless every cell holds what a cache filled at once would hold: nothing lost, nothing else."""
+    final = replace(case.shape, tokens=case.shape.tokens + case.steps)
+    expected = _filled_channels(case, final, cache.keys, cache.values)
+    for number, (found, whole) in enumerate(zip(cache.channels, expected, strict=True)):
+        if np.array_equal(found.cells, whole.cells, equal_nan=True):
+            continue
+        same = (found.cells == whole.cells) | (np.isnan(found.cells) & np.isnan(whole.cells))
+        place = tuple(int(index) for index in np.argwhere(~same)[0])
+        row, column, lane, bank = place
+        raise MismatchError(
+            Failure(
+                operator=f"attention, {case.name}, cache after the last step",
+                element=f"channel {number}, bank {bank}, row {row}, column {column}, lane {lane}",
+                expected=repr(float(whole.cells[place])),
+                found=repr(float(found.cells[place])),
+            )
+        )

@@ -1,0 +1,154 @@
+"""Structure-preserving small sizes: the same knobs on operators and pools that are as small as the structure allows.
+
+Every loop that a schedule can have runs at least twice, with a full and a ragged tile on each split axis; cases with a
+single segment or a single group of outputs are added, since they lower to other code. All-bank commands treat every
+bank alike, so that a few banks stand for all; splits over channels are kept, with up to three parts, whose sums depend
+on their order.
+"""
+
+from dataclasses import dataclass, replace
+from math import lcm
+
+from compiler.attention import AttentionShape, attention_geometry
+from compiler.geometry import Geometry, ceil_div
+from compiler.linear import LinearShape, kernel_outputs, linear_geometry
+from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape
+
+MOST_PARTS = 3
+MOST_BANKS, FEWEST_BANKS = 8, 4
+MOST_WEIGHTS = 9_000_000  # of all channels of a linear case; fewer banks where there would be more
+MOST_PRODUCTS = 6_000_000  # per decode step of an attention case; fewer parts where there would be more
+GROUPS = 2  # of channels: of outputs, or of units
+FULL_SEGMENTS = 3
+DECODE_STEPS = 17
+STEPS_BEFORE_BOUNDARY = 8
+MANY = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class LinearCase:
+    """One linear operator on a small pool."""
+
+    name: str
+    shape: LinearShape
+    schedule: LinearSchedule
+    pool: PoolShape
+
+    @property
+    def passes(self) -> tuple[Geometry, ...]:
+        """The geometry of each pass over the matrices, in order."""
+        outputs = kernel_outputs(self.shape, self.schedule.merged)
+        return tuple(linear_geometry(self.shape, item, self.schedule, self.pool) for item in outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionCase:
+    """One attention operator on a small pool: `shape.tokens` are in the cache before the first of the steps."""
+
+    name: str
+    shape: AttentionShape
+    schedule: AttentionSchedule
+    pool: PoolShape
+    steps: int
+
+    @property
+    def products_per_step(self) -> int:
+        """Products of a step's scores and contexts."""
+        shape = self.shape
+        return 2 * shape.heads * shape.room * shape.head_dim
+
+
+def linear_cases(schedule: LinearSchedule, pool: PoolShape) -> tuple[LinearCase, ...]:
+    """Return the cases of a linear schedule: many or one segment, many or one group of outputs."""
+    longest = min(pool.columns, pool.buffer_columns // schedule.reuse)
+    segment = schedule.segment_columns
+    totals = {"one segment": max(1, 2 * min(segment, longest) // 3)}
+    if segment <= longest:
+        totals["many segments"] = FULL_SEGMENTS * segment + max(1, segment // 3)
+    own = replace(schedule, reduction_split=min(schedule.reduction_split, MOST_PARTS))
+    return tuple(
+        _linear_case(f"{text}, {count} of outputs", own, pool, total, count == "many groups")
+        for text, total in totals.items()
+        for count in ("one group", "many groups")
+    )
+
+
+def _linear_case(
+    name: str, schedule: LinearSchedule, pool: PoolShape, total_columns: int, many_groups: bool
+) -> LinearCase:
+    split = schedule.reduction_split
+    inputs = split * (total_columns * pool.lanes - pool.lanes // 2) - (split > 1)
+    banks = min(pool.banks, MOST_BANKS)
+    small = replace(pool, channels=GROUPS * split, banks=banks)
+    probe = linear_geometry(LinearShape(name, (MANY,), inputs, schedule.reuse), MANY, schedule, small)
+    slots = _ragged_slots(probe) if many_groups else max(1, probe.group_slots - 1)
+    while banks > FEWEST_BANKS and GROUPS * slots * banks * inputs > MOST_WEIGHTS:
+        banks //= 2
+    outputs = GROUPS * (slots * banks - banks // 2) - 1
+    third = outputs // 3
+    parts = (outputs - 2 * third, third, third) if schedule.merged and third else (outputs, GROUPS * banks + 1)
+    shape = LinearShape(name, parts, inputs, 2 * schedule.reuse)
+    case = LinearCase(name, shape, schedule, replace(small, banks=banks))
+    rows = 1 + sum(item.rows for item in case.passes)
+    return replace(case, pool=replace(case.pool, rows=rows))
+
+
+def _ragged_slots(probe: Geometry) -> int:
+    """Return slots of two full groups, and one that ends in a ragged row where rows hold several slots."""
+    return int(2 * probe.group_slots + min(probe.group_slots, probe.slots_per_row + 1))
+
+
+def attention_cases(schedule: AttentionSchedule, pool: PoolShape) -> tuple[AttentionCase, ...]:
+    """Return two growing caches: V over the end of a segment and of a column, K over the end of a row."""
+    return (_value_case(schedule, pool), _key_case(schedule, pool))
+
+
+def _value_case(schedule: AttentionSchedule, pool: PoolShape) -> AttentionCase:
+    local = FULL_SEGMENTS * schedule.context_segment_columns * pool.lanes
+    columns = min(3, pool.columns, pool.buffer_columns // schedule.score_reuse)
+    head_dim = columns * pool.lanes - pool.lanes // 2
+    case = _attention_case("V over a segment", schedule, pool, MOST_PARTS, MOST_BANKS, local, head_dim)
+    for parts in (2, 1):
+        if case.products_per_step > MOST_PRODUCTS:
+            case = _attention_case("V over a segment", schedule, pool, parts, MOST_BANKS, local, head_dim)
+    return case
+
+
+def _key_case(schedule: AttentionSchedule, pool: PoolShape) -> AttentionCase:
+    """Many groups of dimensions where keys of that length fit, and many groups of tokens."""
+    banks = min(FEWEST_BANKS, pool.banks)
+    few = replace(pool, banks=banks, channels=GROUPS)
+    longest = min(pool.columns, pool.buffer_columns // schedule.score_reuse) * pool.lanes
+    single = replace(schedule, token_split=1)
+    probe = attention_geometry(AttentionShape("probe", 1, _group(schedule), 1, MANY, 1), single, few).context
+    head_dim = min(_ragged_slots(probe) * banks - banks // 2, longest)
+    score = attention_geometry(AttentionShape("probe", 1, _group(schedule), 1, head_dim, MANY), single, few).score
+    row = banks * score.slots_per_row
+    local = ceil_div(2 * score.group_slots * banks + 1, row) * row
+    return _attention_case("K over a row", schedule, pool, MOST_PARTS, banks, local, head_dim)
+
+
+def _group(schedule: AttentionSchedule) -> int:
+    return 2 * lcm(schedule.score_reuse, schedule.context_reuse)
+
+
+def _attention_case(
+    name: str, schedule: AttentionSchedule, pool: PoolShape, parts: int, banks: int, boundary: int, head_dim: int
+) -> AttentionCase:
+    """Return a cache that grows over `boundary` tokens of each part: three units on two groups of channels."""
+    split = min(schedule.token_split, parts)
+    own = replace(schedule, token_split=split)
+    units = 2 * GROUPS - 1
+    start = max(split, boundary * split - STEPS_BEFORE_BOUNDARY)
+    shape = AttentionShape(
+        name=name,
+        batch=1,
+        heads=units * _group(schedule),
+        kv_heads=units,
+        head_dim=head_dim,
+        tokens=start,
+        capacity=start + DECODE_STEPS,
+    )
+    small = replace(pool, channels=GROUPS * split, banks=min(pool.banks, banks))
+    small = replace(small, rows=1 + int(attention_geometry(shape, own, small).rows))
+    return AttentionCase(name, shape, own, small, DECODE_STEPS)

@@ -1,0 +1,31 @@
+"""Random bf16 values for checks of numerics: ordinary ones, and small integers whose sums stay exact in bf16."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+# 8 significant bits hold integers up to 256: 32 products of at most 2 x 2 stay below that whatever their order.
+NONZERO_INTEGERS, LARGEST_INTEGER = 32, 2
+
+
+def random_values(generator: np.random.Generator, *shape: int) -> Floats:
+    """Return bf16 values of either sign, with all mantissas and magnitudes from 1/8 to 2."""
+    count = int(np.prod(shape))
+    bits = np.frombuffer(generator.bytes(2 * count), dtype=np.uint16) & np.uint16(0x81FF)
+    values: Floats = ((bits + np.uint16(0x3E00)).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return values.reshape(shape)
+
+
+def random_integers(generator: np.random.Generator, *shape: int) -> Floats:
+    """Return small integers."""
+    return generator.integers(-LARGEST_INTEGER, LARGEST_INTEGER + 1, shape).astype(np.float32)
+
+
+def sparse_integers(generator: np.random.Generator, length: int) -> Floats:
+    """Return a vector of small integers with so few others than 0 that its products with integers add up exactly."""
+    vector = np.zeros(length, dtype=np.float32)
+    chosen = generator.choice(length, min(length, NONZERO_INTEGERS), replace=False)
+    signs = generator.choice(np.array([-1, 1]), len(chosen))
+    vector[chosen] = generator.integers(1, LARGEST_INTEGER + 1, len(chosen)) * signs
+    return vector

@@ -1,0 +1,110 @@
+"""The command line as a user meets it: help at once, one clear line for a mistake, exit codes."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.tiny_models import raw_config
+
+
+def _run(*arguments, timeout=240):
+    command = [sys.executable, "-m", "autotune.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+@pytest.fixture
+def tiny_model(tmp_path):
+    sizes = {"hidden_size": 128, "intermediate_size": 384, "vocab_size": 600, "max_position_embeddings": 512}
+    path = tmp_path / "tiny.json"
+    path.write_text(json.dumps(raw_config("llama", **sizes)), encoding="utf-8")
+    return str(path)
+
+
+def test_help_is_there_within_a_second():
+    durations = []
+    for _ in range(3):
+        start = time.perf_counter()
+        assert _run("--help").returncode == 0
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--model", "lama"], "did you mean"),
+        (["--model", "missing.json"], "missing.json"),
+        (["--model", "llama", "--hardware", "gddr7"], "gddr6-aim"),
+        (["--model", "llama", "--hardware", "gddr6-aim-compat"], "use gddr6-aim"),
+        (["--model", "llama", "--devices", "none"], "--devices"),
+        (["--model", "llama", "--set", "banks=7"], "--set banks=7"),
+        (["--model", "llama", "--budget", "0"], "--budget"),
+        (["--model", "llama-2-13b", "--budget", "20"], "--devices 2 or --devices auto"),
+        (["replay", "missing.trace"], "missing.trace"),
+        (["import", "lama"], "did you mean"),
+        (["--modell", "llama"], "No such option"),
+    ],
+)
+def test_users_mistake_is_one_clear_line_and_exit_code_two(arguments, expected):
+    result = _run(*arguments)
+    assert result.returncode == 2
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not result.stdout
+
+
+def test_import_prints_the_published_parameters_of_llama():
+    result = _run("import", "llama")
+    assert "8,030,261,248" in result.stdout
+    assert "15.01 GB" in result.stdout
+    assert "0.5 GiB" in result.stdout
+
+
+def test_small_run_leaves_its_folder_and_says_that_numerics_passed(tiny_model, tmp_path):
+    out = tmp_path / "run"
+    result = _run("--model", tiny_model, "--context", "300", "--budget", "12", "--out", str(out), "--json", "--quiet")
+    assert result.returncode == 0, result.stderr
+    front = json.loads(result.stdout)["pareto"]
+    assert front
+    assert {point["numerics"] for point in front} == {"passed"}
+    left = {path.name for path in out.iterdir()}
+    assert {
+        "run.yaml", "evaluations.jsonl", "study.journal", "trials.parquet", "trials.csv", "pareto.csv", "report.html",
+        "constraints.json", "provenance.json", "figures", "points",
+    } <= left  # fmt: skip
+
+
+def test_folder_of_another_run_is_not_overwritten(tiny_model, tmp_path):
+    out = tmp_path / "run"
+    first = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--out", str(out), "--quiet")
+    assert first.returncode == 0, first.stderr
+    again = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--out", str(out), "--quiet")
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    other = _run("--model", tiny_model, "--context", "301", "--budget", "4", "--out", str(out), "--quiet", "--resume")
+    assert other.returncode == 2
+    assert "context" in other.stderr
+
+
+def test_same_seed_gives_the_same_front_byte_for_byte_whatever_the_workers(tiny_model, tmp_path):
+    fronts = []
+    for workers in ("1", "2"):
+        out = tmp_path / workers
+        arguments = ["--model", tiny_model, "--context", "300", "--budget", "24", "--out", str(out), "--quiet"]
+        result = _run(*arguments, "--workers", workers)
+        assert result.returncode == 0, result.stderr
+        fronts.append((out / "pareto.csv").read_bytes())
+    assert fronts[0] == fronts[1]
+
+
+def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
+    result = _run(
+        "--model", tiny_model, "--context", "300", "--budget", "4", "--quiet",
+        "--set", "*.place=pim", "--set", "*.segment_columns=128", "--set", "row_bytes=1024", "--set", "lanes=64",
+        "--set", "*.context_segment_columns=128",
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert "wider than a row" in result.stderr
