@@ -38,7 +38,9 @@ class Pairs:
 
 def pairs_of(layout: Layout) -> Pairs:
     """Return the pairs of knobs that act on the cost of one task."""
-    groups = [(*layout.hardware.tolist(), *columns.tolist()) for columns in layout.schedules] or [layout.hardware]
+    groups = [(*layout.hardware.tolist(), *columns.tolist()) for columns in layout.schedules] or [
+        tuple(layout.hardware.tolist())
+    ]
     pairs = sorted({pair for columns in groups for pair in combinations(sorted(columns), 2)})
     first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     counts = layout.sizes[first] * layout.sizes[second]

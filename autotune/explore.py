@@ -108,8 +108,8 @@ def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
         return earlier[0]
     stamp = datetime.now(tz=UTC).strftime("%Y%m%d-%H%M%S")
     model = Path(settings.model).stem
-    names = (f"{stamp}-{model}{suffix}" for suffix in ("", *(f"-{number}" for number in itertools.count(2))))
-    return next(RUNS / name for name in names if not (RUNS / name).exists())
+    numbered = (RUNS / f"{stamp}-{model}-{number}" for number in itertools.count(1))
+    return next(folder for folder in numbered if not folder.exists())
 
 
 def _resolved(settings: RunSettings, problem: DecodeProblem) -> dict[str, str | int]:

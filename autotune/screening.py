@@ -20,12 +20,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ScreeningSettings:
-    """How many designs each source proposes per batch; the model predicts all of them, in all about 6,000."""
+    """How many designs each source proposes per batch; the model predicts all of them, in all up to 10,000."""
 
     random: int = 800
     children: int = 1200
-    generations: int = 3
-    generation_children: int = 800
+    generations: int = 8
+    generation_children: int = 1200
     hardware: int = 24
     donors: int = 48
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.acquisition import choose
-from autotune.coverage import most_new, pairs_of
+from autotune.coverage import pairs_of
 from autotune.enumerate import enumerate_legal
 from autotune.feasibility import feasibility
 from autotune.layout import Layout, clean, distinct, keys, layout_of
@@ -21,6 +20,7 @@ from autotune.problem import Codes, Evaluation, Problem
 from autotune.result import SILENT, BatchReport, EvaluateBatch, Observer, SearchResult, StopReason
 from autotune.roofline import NO_ROOFLINE, RooflineFront, fill, find_roofline_front, first_designs
 from autotune.screening import DEFAULT_SCREENING, Candidates, ScreeningSettings, screen
+from autotune.selection import Known, choose_batch
 from costmodel.model import DEFAULT_MODEL, CostModel, ModelSettings, Rows, train
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ class SearchSettings:
     """Sizes of the stages; small budgets shrink the first designs and the batches.
 
     Most of the first designs come from the roofline front; the rest covers pairs of knob values, so that no corner that
-    is rarely legal stays unknown to the model.
+    is rarely legal stays unknown to the model. A batch explores more when the one before grew the hypervolume little.
     """
 
     first: int = 40
@@ -43,7 +43,6 @@ class SearchSettings:
     explore_share: float = 0.1
     stalled_share: float = 0.5
     stalled_growth: float = 1e-3
-    mode: int = 0
     enumerable: int = 1 << 18
     screening: ScreeningSettings = DEFAULT_SCREENING
     model: ModelSettings = DEFAULT_MODEL
@@ -124,7 +123,7 @@ def _improve(run: _Run, pool: Codes) -> SearchResult:
         candidates = _screen(run, pool, run.rng(stage))
         if len(candidates.codes) == 0:
             return _result(run, StopReason.EXHAUSTED, "every proposal had been evaluated before")
-        batch = _choose(run, candidates, run.settings.batch_count(run.budget, len(run.evaluations)))
+        batch = _choose(run, candidates)
         if not _evaluate(run, batch):
             return _result(run, StopReason.INTERRUPTED, "")
         stage += 1
@@ -152,38 +151,18 @@ def _screen(run: _Run, pool: Codes, rng: np.random.Generator) -> Candidates:
     return candidates
 
 
-def _choose(run: _Run, candidates: Candidates, count: int) -> Codes:
-    """Choose a batch by predicted gain, a small share of it by the gain that recent errors leave possible."""
+def _choose(run: _Run, candidates: Candidates) -> Codes:
     assert run.box is not None
-    front = run.box.scale(objectives_of(run.evaluations))
-    front = front[nondominated(front)]
+    codes = codes_of(run.evaluations, len(run.layout.sizes))
+    factors = optimism(run.problem, run.forecasts[-RECENT_BATCHES:])
+    known = Known(codes, objectives_of(run.evaluations), factors, run.box)
+    count = run.settings.batch_count(run.budget, len(run.evaluations))
     explored = round(_explore_share(run) * count)
-    expected = run.box.scale(candidates.objectives)
-    chosen = choose(front, expected, count - explored)
-    front = np.concatenate([front, expected[chosen]])
-    rest = np.setdiff1d(np.arange(len(candidates.codes)), chosen)
-    if run.settings.mode:
-        near = (
-            rest if run.settings.mode == 1 else rest[nondominated(expected[rest])] if run.settings.mode == 2 else rest
-        )
-        new = most_new(
-            pairs_of(run.layout),
-            pairs_of(run.layout).covered(codes_of(run.evaluations, len(run.layout.sizes))),
-            candidates.codes[near],
-            explored // 2,
-        )
-        chosen += near[new].tolist()
-        rest = np.setdiff1d(rest, near[new])
-        explored -= len(new)
-    hopeful = candidates.cycles[rest] * optimism(run.problem, run.forecasts[-RECENT_BATCHES:])
-    hopeful = np.maximum(hopeful, run.problem.bound_cycles(candidates.codes[rest]))
-    possible = run.box.scale(run.problem.objectives(candidates.codes[rest], hopeful))
-    chosen += rest[choose(front, possible, explored)].tolist()
-    return candidates.codes[chosen]
+    return choose_batch(run.problem, run.layout, known, candidates, count, explored)
 
 
 def _explore_share(run: _Run) -> float:
-    """Return the share of a batch that explores: more once batches chosen by prediction stop to gain."""
+    """Return the share of a batch that explores: more once batches chosen by prediction have stopped to gain."""
     volumes = [report.hypervolume for report in run.batches[-2:]]
     stalled = len(volumes) == 2 and volumes[1] - volumes[0] < run.settings.stalled_growth * volumes[0]
     return run.settings.stalled_share if stalled else run.settings.explore_share

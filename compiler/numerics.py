@@ -6,51 +6,26 @@ schedule and a few numbers of the device; the search asks for every schedule it 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 from compiler.numerics_attention import check_attention_case
 from compiler.numerics_linear import check_linear_case
 from compiler.numerics_report import Failure, MismatchError, NumericsReport, Rewrite, as_lowered, failed, passed
-from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape, Schedule, pool_shape, schedule_text
+from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape, Schedule, pool_shape
 from compiler.small_sizes import attention_cases, linear_cases
 from configs.device import Device
 from simulator.functional_errors import FunctionalError
 
 __all__ = [
-    "Check",
     "Failure",
     "NumericsReport",
     "check_attention",
-    "check_key",
     "check_linear",
     "numerics_of",
-    "run_check",
 ]
 
 ON_HOST = "placed on host"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One schedule on one device."""
-
-    schedule: Schedule
-    device: Device
-
-
-def check_key(check: Check) -> str:
-    """Return the text of everything a check's outcome depends on."""
-    pool = _structure(check.device)
-    return (
-        f"{schedule_text(check.schedule)} banks={pool.banks} columns={pool.columns} lanes={pool.lanes} "
-        f"buffer_columns={pool.buffer_columns} accumulators={pool.accumulators}"
-    )
-
-
-def run_check(check: Check) -> NumericsReport:
-    """Return the report of one check."""
-    return numerics_of(check.schedule, check.device)
 
 
 def numerics_of(schedule: Schedule, device: Device) -> NumericsReport:
@@ -86,14 +61,14 @@ def _check_linear(schedule: LinearSchedule, pool: PoolShape, rewrite: Rewrite) -
     if schedule.place is Place.HOST:
         return passed(schedule, 0, ON_HOST)
     cases = linear_cases(schedule, pool)
-    return _report(schedule, [lambda case=case: check_linear_case(case, rewrite) for case in cases])  # type: ignore[misc]
+    return _report(schedule, [partial(check_linear_case, case, rewrite) for case in cases])
 
 
 def _check_attention(schedule: AttentionSchedule, pool: PoolShape, rewrite: Rewrite) -> NumericsReport:
     if schedule.place is Place.HOST:
         return passed(schedule, 0, ON_HOST)
     cases = attention_cases(schedule, pool)
-    return _report(schedule, [lambda case=case: check_attention_case(case, rewrite) for case in cases])  # type: ignore[misc]
+    return _report(schedule, [partial(check_attention_case, case, rewrite) for case in cases])
 
 
 def _report(schedule: Schedule, cases: list[Callable[[], int]]) -> NumericsReport:

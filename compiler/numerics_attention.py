@@ -2,7 +2,8 @@
 
 Each step appends the newest K, computes scores, appends the newest V, takes the softmax on the host in fp32, rounds
 the probabilities to bf16 and computes contexts. One unit holds small integers; its first query head has integer
-queries and integers in place of probabilities, so that its results have to be exact.
+queries and integers in place of probabilities, so that its results have to be exact. In another unit products cancel
+in pairs, so that the order of additions shows.
 """
 
 from collections.abc import Callable
@@ -23,8 +24,8 @@ from compiler.layout import (
     values_by_bank,
     vector_columns,
 )
-from compiler.numerics_report import Result, Rewrite, command_text
-from compiler.small_cache import INTEGER_UNIT, Cache, check_cache, lowering_of, prefilled, units_of
+from compiler.numerics_report import Result, Rewrite, command_text, expect_at_rest
+from compiler.small_cache import CANCELLING_UNIT, INTEGER_UNIT, Cache, check_cache, lowering_of, prefilled, units_of
 from compiler.small_sizes import MOST_PRODUCTS, STEPS_BEFORE_BOUNDARY, AttentionCase
 from compiler.small_values import random_values, sparse_integers
 from simulator.bf16 import round_to_bf16
@@ -48,10 +49,10 @@ def check_attention_case(case: AttentionCase, rewrite: Rewrite) -> int:
         shape = replace(case.shape, tokens=case.shape.tokens + step + 1)
         run = DecodeStep(case, cache, lowering_of(case, shape), rewrite)
         executed += run.append_key()
-        scores = run.scores(_queries(case, generator)) if step in compared else None
+        scores = run.scores(_queries(case, cache, generator)) if step in compared else None
         executed += run.append_value()
         if scores is not None:
-            run.contexts(_probabilities(case, scores, generator))
+            run.contexts(_probabilities(case, cache, scores, generator))
             executed += 2 * int(case.pool.channels)
     check_cache(case, cache)
     return executed
@@ -64,21 +65,27 @@ def _compared_steps(case: AttentionCase) -> tuple[int, ...]:
     return (0, STEPS_BEFORE_BOUNDARY - 1, STEPS_BEFORE_BOUNDARY, STEPS_BEFORE_BOUNDARY + 1, case.steps - 1)
 
 
-def _queries(case: AttentionCase, generator: np.random.Generator) -> Floats:
+def _queries(case: AttentionCase, cache: Cache, generator: np.random.Generator) -> Floats:
     """Return queries[unit, query head, k]."""
     shape = case.shape
-    queries = random_values(generator, shape.units, shape.group, shape.head_dim).copy()
+    queries = random_values(generator, shape.units, shape.group, shape.head_dim)
+    left, right = cache.dimension_pairs
+    queries[CANCELLING_UNIT][:, right] = queries[CANCELLING_UNIT][:, left]
     queries[INTEGER_UNIT, 0] = sparse_integers(generator, shape.head_dim)
     return queries
 
 
-def _probabilities(case: AttentionCase, scores: Floats, generator: np.random.Generator) -> Floats:
+def _probabilities(case: AttentionCase, cache: Cache, scores: Floats, generator: np.random.Generator) -> Floats:
     """Return the host's softmax of scores[unit, query head, token] in fp32, rounded to bf16."""
+    tokens = scores.shape[2]
     scaled = scores * np.float32(LEVELLING / np.sqrt(case.shape.head_dim))
     exponentials = np.exp(scaled - scaled.max(axis=2, keepdims=True))
     rounded = round_to_bf16(exponentials / exponentials.sum(axis=2, keepdims=True))
-    rounded[INTEGER_UNIT, 0] = sparse_integers(generator, scores.shape[2])
+    rounded[INTEGER_UNIT, 0] = sparse_integers(generator, tokens)
     rounded[INTEGER_UNIT, 0, -1] = 1
+    left, right = (side[np.maximum(*cache.token_pairs) < tokens] for side in cache.token_pairs)
+    rounded[CANCELLING_UNIT, 0] = random_values(generator, tokens)
+    rounded[CANCELLING_UNIT, 0, right] = rounded[CANCELLING_UNIT, 0, left]
     return rounded
 
 
@@ -155,6 +162,7 @@ class DecodeStep:
             channel = self.cache.channels[number]
             memory = host_memory(channel.sizes, None if by_bank else values, values if by_bank else None)
             execute(flat, channel, memory)
+            expect_at_rest(channel, f"attention, {self.case.name}, append")
         return len(holders)
 
     def _run(self, flat: FlatProgram, kernel: Geometry, vectors_of: Callable[[int, int], Floats]) -> list[HostMemory]:
@@ -171,6 +179,7 @@ class DecodeStep:
             entries = len(inputs) * kernel.vectors * kernel.slots
             memory = host_memory(channel.sizes, np.concatenate(inputs), None, entries)
             execute(flat, channel, memory)
+            expect_at_rest(channel, f"attention, {self.case.name}, kernel")
             memories.append(memory)
         return memories
 

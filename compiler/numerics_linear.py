@@ -3,7 +3,7 @@
 import numpy as np
 
 from compiler.emulation import ReductionOrder, emulate_linear, exact_linear
-from compiler.geometry import Geometry
+from compiler.geometry import Geometry, ceil_div
 from compiler.layout import (
     Floats,
     block_of,
@@ -15,16 +15,16 @@ from compiler.layout import (
     vector_columns,
 )
 from compiler.linear import kernel_outputs, linear_phases
-from compiler.numerics_report import UNTIMED_HOST, Result, Rewrite, command_text
+from compiler.numerics_report import UNTIMED_HOST, Result, Rewrite, command_text, expect_at_rest
 from compiler.small_sizes import GROUPS, LinearCase
-from compiler.small_values import random_integers, random_values, sparse_integers
+from compiler.small_values import cancelling_pairs, random_integers, random_values, sparse_integers
 from simulator.bf16 import round_to_bf16
 from simulator.functional import FlatProgram, execute, flatten_functional, fresh_channel, host_memory
 from simulator.functional_state import FunctionalChannel, HostMemory
 from simulator.step import PimPhase
 
 FIRST_ROW = 1  # other than 0, so that a forgotten base row is seen
-INTEGER_OUTPUTS = slice(None, None, 4)
+INTEGER_OUTPUTS, CANCELLING_OUTPUTS = slice(0, None, 4), slice(2, None, 4)
 
 
 def check_linear_case(case: LinearCase, rewrite: Rewrite) -> int:
@@ -32,12 +32,7 @@ def check_linear_case(case: LinearCase, rewrite: Rewrite) -> int:
 
     Raises MismatchError at the first wrong value, FunctionalError where a program cannot be executed.
     """
-    generator = np.random.default_rng(case.shape.inputs)
-    weights = [
-        _weights(generator, outputs, case.shape.inputs) for outputs in kernel_outputs(case.shape, case.schedule.merged)
-    ]
-    vectors = random_values(generator, case.shape.vectors, case.shape.inputs).copy()
-    vectors[-1] = sparse_integers(generator, case.shape.inputs)
+    weights, vectors = _values(case)
     phases = linear_phases(case.shape, case.schedule, case.pool, 1, UNTIMED_HOST, FIRST_ROW)
     flats = [flatten_functional(rewrite("linear", phase.program)) for phase in phases if isinstance(phase, PimPhase)]
     found, memories = _run(case, flats, weights, vectors)
@@ -52,7 +47,7 @@ def check_linear_case(case: LinearCase, rewrite: Rewrite) -> int:
         def writer(
             vector: int, output: int, flat: FlatProgram = flats[number], number: int = number, shape: Geometry = shape
         ) -> str:
-            own = output % -(-len(weights[number]) // GROUPS)
+            own = output % ceil_div(len(weights[number]), GROUPS)
             entry, _ = output_entry(vector, own, shape)
             return command_text(flat, int(memories[number].writers[entry]))
 
@@ -68,11 +63,26 @@ def check_linear_case(case: LinearCase, rewrite: Rewrite) -> int:
     return len(flats) * int(case.pool.channels)
 
 
-def _weights(generator: np.random.Generator, outputs: int, inputs: int) -> Floats:
-    weights = random_values(generator, outputs, inputs).copy()
-    own = weights[INTEGER_OUTPUTS]
-    weights[INTEGER_OUTPUTS] = random_integers(generator, *own.shape)
-    return weights
+def _values(case: LinearCase) -> tuple[list[Floats], Floats]:
+    """Return the matrix of each pass and the vectors, the last one integers; some outputs are integers, some cancel."""
+    inputs, split = case.shape.inputs, case.schedule.reduction_split
+    generator = np.random.default_rng(inputs)
+    vectors = random_values(generator, case.shape.vectors, inputs)
+    part, chunk = ceil_div(inputs, split), case.passes[0].segment_columns * case.pool.lanes
+    pairs = [cancelling_pairs(generator, min(part, inputs - start), chunk) for start in range(0, inputs, part)]
+    left, right = (
+        np.concatenate([number * part + pair[side] for number, pair in enumerate(pairs)]) for side in range(2)
+    )
+    vectors[:, right] = vectors[:, left]
+    vectors[-1] = sparse_integers(generator, inputs)
+    matrices = []
+    for outputs in kernel_outputs(case.shape, case.schedule.merged):
+        weights = random_values(generator, outputs, inputs)
+        weights[INTEGER_OUTPUTS] = random_integers(generator, len(weights[INTEGER_OUTPUTS]), inputs)
+        cancelling = weights[CANCELLING_OUTPUTS]
+        cancelling[:, right] = -cancelling[:, left]
+        matrices.append(weights)
+    return matrices, vectors
 
 
 def _run(
@@ -92,6 +102,7 @@ def _run(
             inputs = vector_columns(own_vectors, shape, case.pool.lanes)
             memory = host_memory(channel.sizes, inputs, None, shape.vectors * shape.slots)
             execute(flat, channel, memory)
+            expect_at_rest(channel, f"linear, {case.name}, pass {index}")
             memories.append(memory)
             own_sums = matrix_block(sums[index].T, block_of(block.outer * split, split), GROUPS, 1).T
             own_sums += read_outputs(memory.outputs, shape, own_sums.shape[1])

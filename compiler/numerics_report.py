@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from compiler.schedule import Schedule, schedule_text
 from configs.device import Host
-from simulator.functional import FlatProgram
+from simulator.channel import CLOSED
+from simulator.functional import FlatProgram, FunctionalChannel
 from simulator.isa import Program
 from simulator.program_text import print_program
 
@@ -87,6 +88,14 @@ def command_text(flat: FlatProgram, instruction: int) -> str:
     """Return the text of the command behind an instruction; empty where there is none."""
     command = flat.commands[instruction] if instruction >= 0 else None
     return print_program(Program((command,))).strip() if command is not None else ""
+
+
+def expect_at_rest(channel: FunctionalChannel, operator: str) -> None:
+    """Raise MismatchError unless a program left memory mode and closed rows behind, as the next one expects."""
+    if channel.register_mode[0] or (channel.open_row != CLOSED).any():
+        mode = "register mode" if channel.register_mode[0] else "memory mode"
+        found = f"{mode}, {np.count_nonzero(channel.open_row != CLOSED)} open rows"
+        raise MismatchError(Failure(operator, "state after the last command", "memory mode, all rows closed", found))
 
 
 @dataclass(frozen=True, slots=True)

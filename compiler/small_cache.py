@@ -1,26 +1,34 @@
-"""The KV cache of a small attention case on the channels of its pool: prefilled, grown by programs, compared at the end."""
+"""The KV cache of a small attention case on its channels: prefilled, grown by programs, compared at the end."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compiler.attention import AttentionLowering, AttentionShape
 from compiler.layout import Floats, block_of, channel_sizes, place_matrix, token_block
 from compiler.numerics_report import UNTIMED_HOST, Failure, MismatchError
 from compiler.small_sizes import AttentionCase
-from compiler.small_values import random_integers, random_values
+from compiler.small_values import cancelling_pairs, random_integers, random_values
 from simulator.functional import FunctionalChannel, fresh_channel
 
 FIRST_ROW = 1  # other than 0, so that a forgotten base row is seen
-INTEGER_UNIT = 1
+INTEGER_UNIT, CANCELLING_UNIT = 1, 2
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cache:
-    """All K and V that the steps will see, float32[units, tokens, head_dim]; channels hold those appended so far."""
+    """All K and V that the steps will see, float32[units, tokens, head_dim]; channels hold those appended so far.
+
+    In one unit, K cancels over pairs of dimensions and V over pairs of tokens, where their factors are equal.
+    """
 
     keys: Floats
     values: Floats
+    dimension_pairs: Pairs
+    token_pairs: Pairs
     channels: tuple[FunctionalChannel, ...]
 
 
@@ -40,10 +48,22 @@ def prefilled(case: AttentionCase, generator: np.random.Generator) -> Cache:
     """Return a cache with the tokens before the first step in place, all places for later ones cleared."""
     shape = case.shape
     size = (shape.units, shape.room, shape.head_dim)
-    keys, values = (random_values(generator, *size).copy() for _ in range(2))
+    keys, values = (random_values(generator, *size) for _ in range(2))
     for tensor in (keys, values):
         tensor[INTEGER_UNIT] = random_integers(generator, *size[1:])
-    return Cache(keys, values, _filled_channels(case, shape, keys, values))
+    dimensions, tokens = cancelling_pairs(generator, shape.head_dim, shape.head_dim), _token_pairs(case, generator)
+    keys[CANCELLING_UNIT][:, dimensions[1]] = -keys[CANCELLING_UNIT][:, dimensions[0]]
+    values[CANCELLING_UNIT, tokens[1]] = -values[CANCELLING_UNIT, tokens[0]]
+    return Cache(keys, values, dimensions, tokens, _filled_channels(case, shape, keys, values))
+
+
+def _token_pairs(case: AttentionCase, generator: np.random.Generator) -> Pairs:
+    """Return pairs of tokens, each within one segment of one part."""
+    split = case.schedule.token_split
+    chunk = case.schedule.context_segment_columns * case.pool.lanes
+    parts = [cancelling_pairs(generator, len(range(part, case.shape.room, split)), chunk) for part in range(split)]
+    left, right = (np.concatenate([pair[side] * split + part for part, pair in enumerate(parts)]) for side in range(2))
+    return left, right
 
 
 def _filled_channels(
@@ -67,7 +87,7 @@ def _filled_channels(
 
 
 def check_cache(case: AttentionCase, cache: Cache) -> None:
-    """Raise MismatchError unless every cell holds what a cache filled at once would hold: nothing lost, nothing else."""
+    """Raise MismatchError unless every cell holds what a cache filled at once would: nothing lost, nothing else."""
     final = replace(case.shape, tokens=case.shape.tokens + case.steps)
     expected = _filled_channels(case, final, cache.keys, cache.values)
     for number, (found, whole) in enumerate(zip(cache.channels, expected, strict=True)):

@@ -16,7 +16,7 @@ from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape
 
 MOST_PARTS = 3
 MOST_BANKS, FEWEST_BANKS = 8, 4
-MOST_WEIGHTS = 9_000_000  # of all channels of a linear case; fewer banks where there would be more
+MOST_WEIGHTS = 6_000_000  # of all channels of a linear case; fewer parts and banks where there would be more
 MOST_PRODUCTS = 6_000_000  # per decode step of an attention case; fewer parts where there would be more
 GROUPS = 2  # of channels: of outputs, or of units
 FULL_SEGMENTS = 3
@@ -65,9 +65,8 @@ def linear_cases(schedule: LinearSchedule, pool: PoolShape) -> tuple[LinearCase,
     totals = {"one segment": max(1, 2 * min(segment, longest) // 3)}
     if segment <= longest:
         totals["many segments"] = FULL_SEGMENTS * segment + max(1, segment // 3)
-    own = replace(schedule, reduction_split=min(schedule.reduction_split, MOST_PARTS))
     return tuple(
-        _linear_case(f"{text}, {count} of outputs", own, pool, total, count == "many groups")
+        _linear_case(f"{text}, {count} of outputs", schedule, pool, total, count == "many groups")
         for text, total in totals.items()
         for count in ("one group", "many groups")
     )
@@ -76,21 +75,30 @@ def linear_cases(schedule: LinearSchedule, pool: PoolShape) -> tuple[LinearCase,
 def _linear_case(
     name: str, schedule: LinearSchedule, pool: PoolShape, total_columns: int, many_groups: bool
 ) -> LinearCase:
+    """Return the first case that is small enough, else the smallest: up to three parts or two, eight banks or four."""
+    for parts, banks in ((MOST_PARTS, MOST_BANKS), (MOST_PARTS, FEWEST_BANKS), (2, FEWEST_BANKS)):
+        own = replace(schedule, reduction_split=min(schedule.reduction_split, parts))
+        case = _sized_case(name, own, replace(pool, banks=min(pool.banks, banks)), total_columns, many_groups)
+        if sum(case.shape.parts) * case.shape.inputs <= MOST_WEIGHTS:
+            break
+    return case
+
+
+def _sized_case(
+    name: str, schedule: LinearSchedule, pool: PoolShape, total_columns: int, many_groups: bool
+) -> LinearCase:
+    """Return two groups of channels whose last output is missing, and inputs that end inside a column."""
     split = schedule.reduction_split
     inputs = split * (total_columns * pool.lanes - pool.lanes // 2) - (split > 1)
-    banks = min(pool.banks, MOST_BANKS)
-    small = replace(pool, channels=GROUPS * split, banks=banks)
+    small = replace(pool, channels=GROUPS * split)
     probe = linear_geometry(LinearShape(name, (MANY,), inputs, schedule.reuse), MANY, schedule, small)
     slots = _ragged_slots(probe) if many_groups else max(1, probe.group_slots - 1)
-    while banks > FEWEST_BANKS and GROUPS * slots * banks * inputs > MOST_WEIGHTS:
-        banks //= 2
-    outputs = GROUPS * (slots * banks - banks // 2) - 1
+    outputs = GROUPS * (slots * pool.banks - pool.banks // 2) - 1
     third = outputs // 3
-    parts = (outputs - 2 * third, third, third) if schedule.merged and third else (outputs, GROUPS * banks + 1)
-    shape = LinearShape(name, parts, inputs, 2 * schedule.reuse)
-    case = LinearCase(name, shape, schedule, replace(small, banks=banks))
+    parts = (outputs - 2 * third, third, third) if schedule.merged and third else (outputs, GROUPS * pool.banks + 1)
+    case = LinearCase(name, LinearShape(name, parts, inputs, 2 * schedule.reuse), schedule, small)
     rows = 1 + sum(item.rows for item in case.passes)
-    return replace(case, pool=replace(case.pool, rows=rows))
+    return replace(case, pool=replace(small, rows=rows))
 
 
 def _ragged_slots(probe: Geometry) -> int:

@@ -1,4 +1,8 @@
-"""Random bf16 values for checks of numerics: ordinary ones, and small integers whose sums stay exact in bf16."""
+"""Random bf16 values for checks of numerics: ordinary ones, cancelling ones, and small integers with exact sums.
+
+Rounding to bf16 at read-out hides in which order fp32 sums were made. Pairs of products that cancel leave nothing but
+the rounding errors of that order, so that every change of order shows.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +14,11 @@ NONZERO_INTEGERS, LARGEST_INTEGER = 32, 2
 
 
 def random_values(generator: np.random.Generator, *shape: int) -> Floats:
-    """Return bf16 values of either sign, with all mantissas and magnitudes from 1/8 to 2."""
+    """Return bf16 values of either sign, with all mantissas and magnitudes from 2^-7 to 2."""
     count = int(np.prod(shape))
-    bits = np.frombuffer(generator.bytes(2 * count), dtype=np.uint16) & np.uint16(0x81FF)
-    values: Floats = ((bits + np.uint16(0x3E00)).astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return values.reshape(shape)
+    bits = np.frombuffer(generator.bytes(2 * count), dtype=np.uint16) & np.uint16(0x83FF)
+    values: Floats = ((bits + np.uint16(0x3C00)).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return values.reshape(shape)  # a new array, to be changed at will
 
 
 def random_integers(generator: np.random.Generator, *shape: int) -> Floats:
@@ -29,3 +33,16 @@ def sparse_integers(generator: np.random.Generator, length: int) -> Floats:
     signs = generator.choice(np.array([-1, 1]), len(chosen))
     vector[chosen] = generator.integers(1, LARGEST_INTEGER + 1, len(chosen)) * signs
     return vector
+
+
+def cancelling_pairs(
+    generator: np.random.Generator, length: int, chunk: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return two arrays of places, a pair at each index, drawn at random within each chunk of a vector."""
+    left, right = [], []
+    for start in range(0, length, chunk):
+        places = start + generator.permutation(min(chunk, length - start))
+        half = len(places) // 2
+        left.append(places[:half])
+        right.append(places[half : 2 * half])
+    return np.concatenate(left), np.concatenate(right)

@@ -46,7 +46,7 @@ class EnergyReport:
     @property
     def total_pj(self) -> float:
         """Memory side: everything but the host processor."""
-        return sum(getattr(self, field.name) for field in fields(self) if field.name != "host_pj")
+        return float(sum(getattr(self, field.name) for field in fields(self) if field.name != "host_pj"))
 
 
 def command_energy(device: Device) -> CommandEnergy:

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from simulator.channel import CLOSED
-from simulator.functional_code import FlatProgram, flatten_functional
+from simulator.functional_code import DEPTH_LIMIT, FlatProgram, flatten_functional
 from simulator.functional_engine import (
     EXPECTED,
     FINE,
@@ -26,7 +26,6 @@ from simulator.functional_engine import (
     WHERE,
     WRONG_MODE,
     Arrays,
-    room_for_variables,
     run,
 )
 from simulator.functional_errors import (
@@ -71,7 +70,8 @@ def execute(program: Program | FlatProgram, channel: FunctionalChannel, memory: 
         output_bits=memory.outputs.view(np.uint32),
         writers=memory.writers,
         pairs=np.zeros((2, max(1, sizes.lanes // 2), sizes.banks), dtype=np.float32),
-        variables=room_for_variables(),
+        variables=np.zeros(DEPTH_LIMIT, dtype=np.int64),
+        operands=np.zeros(len(OPERANDS), dtype=np.int64),
         fault=np.zeros(5, dtype=np.int64),
     )
     outcome = run(flat.code, arrays)

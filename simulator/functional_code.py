@@ -75,7 +75,9 @@ def flatten_functional(program: Program) -> FlatProgram:
             coefficients.extend(value for _, value in operand.terms)
         first[index, len(OPERANDS)] = len(depths)
     code = FunctionalCode(
-        *(np.array(values, dtype=np.int64) for values in (rows.kind, rows.repetitions, rows.target)),
+        kind=np.array(rows.kind, dtype=np.int64),
+        repetitions=np.array(rows.repetitions, dtype=np.int64),
+        target=np.array(rows.target, dtype=np.int64),
         constant=constant,
         first=first,
         depth=np.array(depths, dtype=np.int64),

@@ -16,7 +16,6 @@ from simulator.functional_code import (
     BUFFER,
     COLUMN,
     DATA,
-    DEPTH_LIMIT,
     END,
     LANE,
     LOOP,
@@ -55,15 +54,18 @@ class Arrays(NamedTuple):
     writers: NDArray[np.int64]
     pairs: NDArray[np.float32]
     variables: NDArray[np.int64]
+    operands: NDArray[np.int64]
     fault: NDArray[np.int64]
 
 
 @inlined
-def _operand(code: FunctionalCode, at: int, place: int, variables: NDArray[np.int64]) -> int:
-    value = code.constant[at, place]
-    for term in range(code.first[at, place], code.first[at, place + 1]):
-        value += code.coefficient[term] * variables[code.depth[term]]
-    return int(value)
+def _resolve(code: FunctionalCode, at: int, arrays: Arrays) -> None:
+    """Put the values of a command's operands into `arrays.operands`."""
+    for place in range(arrays.operands.shape[0]):
+        value = code.constant[at, place]
+        for term in range(code.first[at, place], code.first[at, place + 1]):
+            value += code.coefficient[term] * arrays.variables[code.depth[term]]
+        arrays.operands[place] = value
 
 
 @inlined
@@ -121,28 +123,29 @@ def _command(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
     if kind == TMOD:
         arrays.register_mode[0] = 1 - arrays.register_mode[0]
         return FINE
+    _resolve(code, at, arrays)
     register_kind = kind in (WRGB, WRMAC16, RDMAC16)
     if register_kind != (arrays.register_mode[0] == 1):
         return WRONG_MODE
     if kind == MAC16:
-        return _multiply(at, code, arrays)
+        return _multiply(arrays)
     if register_kind:
-        return _register(kind, at, code, arrays)
+        return _register(kind, at, arrays)
     if kind in (ACT, ACT16, PRE, PREA):
-        return _row(kind, at, code, arrays)
+        return _row(kind, arrays)
     if kind in (WR, WRA16):
-        return _store(kind, at, code, arrays)
+        return _store(kind, arrays)
     return UNSUPPORTED
 
 
 @inlined
-def _multiply(at: int, code: FunctionalCode, arrays: Arrays) -> int:
+def _multiply(arrays: Arrays) -> int:
     """All banks: add the balanced tree's sum of the row's column times the buffer's to the accumulator."""
     rows, columns, lanes, banks = arrays.cells.shape
-    row = _operand(code, at, ROW, arrays.variables)
-    column = _operand(code, at, COLUMN, arrays.variables)
-    entry = _operand(code, at, BUFFER, arrays.variables)
-    register = _operand(code, at, REGISTER, arrays.variables)
+    row = arrays.operands[ROW]
+    column = arrays.operands[COLUMN]
+    entry = arrays.operands[BUFFER]
+    register = arrays.operands[REGISTER]
     if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
         return OUT_OF_RANGE
     if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
@@ -185,11 +188,11 @@ def _multiply(at: int, code: FunctionalCode, arrays: Arrays) -> int:
 
 
 @inlined
-def _register(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+def _register(kind: int, at: int, arrays: Arrays) -> int:
     """Move host columns to the global buffer, and accumulators of all banks in and out."""
-    data = _operand(code, at, DATA, arrays.variables)
+    data = arrays.operands[DATA]
     if kind == WRGB:
-        entry = _operand(code, at, BUFFER, arrays.variables)
+        entry = arrays.operands[BUFFER]
         if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
             return OUT_OF_RANGE
         if _outside(data, arrays.inputs.shape[0], DATA, arrays.fault):
@@ -197,7 +200,7 @@ def _register(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
         for lane in range(arrays.buffer.shape[1]):
             arrays.buffer[entry, lane] = arrays.inputs[data, lane]
         return FINE
-    register = _operand(code, at, REGISTER, arrays.variables)
+    register = arrays.operands[REGISTER]
     if _outside(register, arrays.accumulators.shape[0], REGISTER, arrays.fault):
         return OUT_OF_RANGE
     if _outside(data, arrays.output_bits.shape[0], DATA, arrays.fault):
@@ -218,17 +221,17 @@ def _register(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
 
 
 @inlined
-def _row(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+def _row(kind: int, arrays: Arrays) -> int:
     """Open and close rows; closing a closed bank is allowed, opening an open one is not."""
     banks = len(arrays.open_row)
     first, count = 0, banks
     if kind in (ACT, PRE):
-        first, count = _operand(code, at, BANK, arrays.variables), 1
+        first, count = arrays.operands[BANK], 1
         if _outside(first, banks, BANK, arrays.fault):
             return OUT_OF_RANGE
     row = CLOSED
     if kind in (ACT, ACT16):
-        row = _operand(code, at, ROW, arrays.variables)
+        row = arrays.operands[ROW]
         if _outside(row, arrays.cells.shape[0], ROW, arrays.fault):
             return OUT_OF_RANGE
         if _other_row(CLOSED, first, count, arrays):
@@ -239,16 +242,16 @@ def _row(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
 
 
 @inlined
-def _store(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
+def _store(kind: int, arrays: Arrays) -> int:
     """Write a column of one bank, or one value of every bank and then close all."""
     rows, columns, lanes, banks = arrays.cells.shape
-    row = _operand(code, at, ROW, arrays.variables)
-    column = _operand(code, at, COLUMN, arrays.variables)
-    data = _operand(code, at, DATA, arrays.variables)
+    row = arrays.operands[ROW]
+    column = arrays.operands[COLUMN]
+    data = arrays.operands[DATA]
     if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
         return OUT_OF_RANGE
     if kind == WR:
-        bank = _operand(code, at, BANK, arrays.variables)
+        bank = arrays.operands[BANK]
         if _outside(bank, banks, BANK, arrays.fault) or _outside(data, arrays.inputs.shape[0], DATA, arrays.fault):
             return OUT_OF_RANGE
         if _other_row(row, bank, 1, arrays):
@@ -256,7 +259,7 @@ def _store(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
         for lane in range(lanes):
             arrays.cells[row, column, lane, bank] = arrays.inputs[data, lane]
         return FINE
-    lane = _operand(code, at, LANE, arrays.variables)
+    lane = arrays.operands[LANE]
     if _outside(lane, lanes, LANE, arrays.fault):
         return OUT_OF_RANGE
     if _outside(data, arrays.inputs_by_bank.shape[0], DATA, arrays.fault):
@@ -267,8 +270,3 @@ def _store(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
         arrays.cells[row, column, lane, bank] = arrays.inputs_by_bank[data, bank]
         arrays.open_row[bank] = CLOSED
     return FINE
-
-
-def room_for_variables() -> NDArray[np.int64]:
-    """Return space for the loop variables of a run."""
-    return np.zeros(DEPTH_LIMIT, dtype=np.int64)

@@ -19,7 +19,8 @@ def tree_sum(products: Floats) -> Floats:
     """Add the lanes (axis 0) pairwise, adjacent ones first."""
     while len(products) > 1:
         products = products[0::2] + products[1::2]
-    return products[0]
+    total: Floats = products[0]
+    return total
 
 
 def _execute(command: Issued, channel: FunctionalChannel, memory: HostMemory) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import optuna
@@ -13,10 +14,10 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from autotune.problem import Evaluation
+from autotune.problem import Codes, Evaluation
 from autotune.record import EVALUATIONS, decode, encode, open_record, recorded
+from autotune.search import search
 from autotune.study import STUDY_NAME, StudyView
-from autotune.workers import Workers
 from configs.errors import UserError
 from tests import resumable_run
 from tests.analytic_problem import small_problem, tiny_problem
@@ -92,17 +93,17 @@ def _alive_in_session(session: int) -> list[int]:
     return found
 
 
-def test_a_larger_budget_simulates_only_what_is_new(tmp_path: Path, reference: Path) -> None:
+def test_a_finished_run_is_replayed_without_simulating(tmp_path: Path, reference: Path) -> None:
     (tmp_path / EVALUATIONS).write_bytes((reference / EVALUATIONS).read_bytes())
-    simulated: list[Evaluation] = []
+    seen: list[Evaluation] = []
+
+    def refuse(designs: Codes, on_result: Callable[[Evaluation], None]) -> list[Evaluation]:
+        raise AssertionError("a recorded design was simulated again")
+
     problem = small_problem()
-    with open_record(tmp_path, problem, resume=True) as record, Workers(small_problem, 1) as pool:
-        known = record.evaluations
-        evaluate_batch = recorded(record, pool.evaluate, simulated.append)
-        again = evaluate_batch(resumable_run.search(problem, BUDGET, 7, evaluate_batch).roofline.codes[:0])
-        assert list(again) == []
-        assert record.evaluations == known
-    assert len(_lines(tmp_path)) == BUDGET
+    with open_record(tmp_path, problem, resume=True) as record:
+        result = search(problem, BUDGET, 7, recorded(record, refuse, seen.append))
+    assert list(result.evaluations) == seen == [decode(line.decode()) for line in _lines(reference)]
 
 
 def test_lines_round_trip_exactly() -> None:

@@ -13,6 +13,7 @@ UNITS = ("_ns", "_pj", "_mm2", "_w", "_cycles", ".cycles", "_bytes", "_per_s", "
 # Counts and shares have no unit; every other figure must name one.
 DIMENSIONLESS = (
     "_share",
+    "_factor",
     "_duty",
     "_per_bank",
     "_per_channel",

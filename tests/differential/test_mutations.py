@@ -1,0 +1,291 @@
+"""Broken lowerings are caught: each test damages the emitted programs in one way and expects the check to fail."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from compiler.numerics import check_attention, check_linear
+from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder
+from configs.device import load_device
+from simulator.isa import Affine, Command, Instruction, Kind, Loop, Program
+
+DEVICE = load_device("gddr6-aim")
+RELOAD = LinearSchedule(segment_columns=16, registers=8, reuse=2, reduction_split=2)
+SPILL = replace(RELOAD, order=LoopOrder.SPILL)
+ATTENTION = AttentionSchedule(token_split=2, context_segment_columns=8, context_reuse=2, registers=16)
+
+Block = tuple[Instruction, ...]
+Change = Callable[[Command], Block]
+Damage = Callable[[Program], Program]
+
+
+def commands(body: Block) -> list[Command]:
+    return [leaf for item in body for leaf in (commands(item.body) if isinstance(item, Loop) else [item])]
+
+
+def changed(body: Block, kind: Kind, change: Change, which: set[int], seen: list[int]) -> Block:
+    result: list[Instruction] = []
+    for item in body:
+        if isinstance(item, Loop):
+            inner = changed(item.body, kind, change, which, seen)
+            result.extend((Loop(item.count, inner),) if inner else ())
+        elif item.kind is not kind:
+            result.append(item)
+        else:
+            result.extend(change(item) if seen[0] in which else (item,))
+            seen[0] += 1
+    return tuple(result)
+
+
+def every(kind: Kind, change: Change) -> Damage:
+    return lambda program: Program(changed(program.body, kind, change, set(range(10000)), [0]))
+
+
+def last(kind: Kind, change: Change) -> Damage:
+    def damage(program: Program) -> Program:
+        count = sum(item.kind is kind for item in commands(program.body))
+        return Program(changed(program.body, kind, change, {count - 1}, [0]))
+
+    return damage
+
+
+def first(kind: Kind, change: Change) -> Damage:
+    return lambda program: Program(changed(program.body, kind, change, {0}, [0]))
+
+
+def drop(_: Command) -> Block:
+    return ()
+
+
+def moved(name: str, amount: int) -> Change:
+    return lambda command: (replace(command, **{name: getattr(command, name).plus(amount)}),)
+
+
+def without_innermost(name: str) -> Change:
+    """Forget the deepest loop variable of an operand."""
+    return lambda command: (
+        replace(command, **{name: Affine(getattr(command, name).constant, getattr(command, name).terms[:-1])}),
+    )
+
+
+def without_outermost(name: str) -> Change:
+    """Forget the outermost loop variable of an operand."""
+    return lambda command: (
+        replace(command, **{name: Affine(getattr(command, name).constant, getattr(command, name).terms[1:])}),
+    )
+
+
+def fixed(command: Command, depth: int, value: int) -> Command:
+    """Put a number in the place of a loop variable."""
+    operands = {}
+    for name in ("row", "column", "buffer", "register", "data"):
+        operand = getattr(command, name)
+        offset = sum(coefficient * value for at, coefficient in operand.terms if at == depth)
+        operands[name] = Affine(operand.constant + offset, tuple(term for term in operand.terms if term[0] != depth))
+    return replace(command, **operands)
+
+
+def in_last_repetition(kind: Kind, change: Callable[[Command], Command], depth: int = 0) -> Damage:
+    """Change only the last repetition of the first loop over a single command of this kind."""
+
+    def damage(program: Program) -> Program:
+        return Program(walk_loops(program.body, 0, [False]))
+
+    def walk_loops(body: Block, level: int, done: list[bool]) -> Block:
+        result: list[Instruction] = []
+        for item in body:
+            if not isinstance(item, Loop):
+                result.append(item)
+            elif (
+                len(item.body) == 1 and isinstance(item.body[0], Command) and item.body[0].kind is kind and not done[0]
+            ):
+                done[0] = True
+                rest = fixed(item.body[0], level, item.count - 1)
+                result.extend((Loop(item.count - 1, item.body), change(rest)))
+            else:
+                result.append(Loop(item.count, walk_loops(item.body, level + 1, done)))
+        return tuple(result)
+
+    return damage
+
+
+def reversed_columns(program: Program) -> Program:
+    """Multiply the columns of a slot from the last to the first: the same products in another order."""
+
+    def turn(body: Block, level: int) -> Block:
+        result: list[Instruction] = []
+        for item in body:
+            if not isinstance(item, Loop):
+                result.append(item)
+                continue
+            leaf = item.body[0]
+            if len(item.body) == 1 and isinstance(leaf, Command) and leaf.kind is Kind.MAC16:
+                turned = {}
+                for name in ("column", "buffer"):
+                    operand = getattr(leaf, name)
+                    terms = tuple((at, -value if at == level else value) for at, value in operand.terms)
+                    reach = sum(value * (item.count - 1) for at, value in operand.terms if at == level)
+                    turned[name] = Affine(operand.constant + reach, terms)
+                result.append(Loop(item.count, (replace(leaf, **turned),)))
+            else:
+                result.append(Loop(item.count, turn(item.body, level + 1)))
+        return tuple(result)
+
+    return Program(turn(program.body, 0))
+
+
+def shorter_last_loop(program: Program) -> Program:
+    """Take one column from the last loop of multiplies."""
+
+    def shorten(body: Block, done: list[bool]) -> Block:
+        result: list[Instruction] = []
+        for item in reversed(body):
+            if not isinstance(item, Loop):
+                result.append(item)
+            elif isinstance(item.body[0], Command) and item.body[0].kind is Kind.MAC16 and not done[0]:
+                done[0] = True
+                result.append(Loop(item.count - 1, item.body))
+            else:
+                result.append(Loop(item.count, shorten(item.body, done)))
+        return tuple(reversed(result))
+
+    return Program(shorten(program.body, [False]))
+
+
+def other_lane(command: Command) -> Block:
+    return (replace(command, lane=Affine(command.lane.constant ^ 1)),)
+
+
+def other_bank(command: Command) -> Block:
+    return (replace(command, bank=Affine(command.bank.constant ^ 1)),)
+
+
+def both_rows_moved(program: Program) -> Program:
+    return every(Kind.MAC16, moved("row", 1))(every(Kind.ACT16, moved("row", 1))(program))
+
+
+def key_in_other_bank(program: Program) -> Program:
+    for kind in (Kind.ACT, Kind.WR, Kind.PRE):
+        program = every(kind, other_bank)(program)
+    return program
+
+
+def key_in_other_row(program: Program) -> Program:
+    for kind in (Kind.ACT, Kind.WR):
+        program = every(kind, moved("row", -1))(program)
+    return program
+
+
+def value_in_other_row(program: Program) -> Program:
+    for kind in (Kind.ACT16, Kind.WRA16):
+        program = every(kind, moved("row", -1))(program)
+    return program
+
+
+def nothing(program: Program) -> Program:
+    return Program(tuple(item for item in program.body if isinstance(item, Command) and item.kind is Kind.WAIT))
+
+
+def back_one_column(command: Command) -> Command:
+    return replace(command, column=command.column.plus(-1))
+
+
+def other_accumulator(command: Command) -> Command:
+    return replace(command, register=command.register.plus(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    name: str
+    schedule: LinearSchedule | AttentionSchedule
+    program: str
+    damage: Damage
+
+
+LINEAR = (
+    ("wrong column of one multiply", in_last_repetition(Kind.MAC16, back_one_column)),
+    ("wrong accumulator of one multiply", in_last_repetition(Kind.MAC16, other_accumulator)),
+    ("every accumulator the neighbour's", every(Kind.MAC16, without_innermost("register"))),
+    ("one multiply left out", last(Kind.MAC16, drop)),
+    ("last column of the tail left out", shorter_last_loop),
+    ("columns in another order", reversed_columns),
+    ("stale buffer in the last segment", last(Kind.WRGB, drop)),
+    ("one buffer column not written", in_last_repetition(Kind.WRGB, lambda c: replace(c, data=c.data.plus(-1)))),
+    ("input of another vector group", every(Kind.WRGB, without_outermost("data"))),
+    (
+        "buffer offset of the vector forgotten",
+        every(Kind.MAC16, lambda c: (replace(c, buffer=Affine(0, c.buffer.terms[-1:])),)),
+    ),
+    ("wrong row base", both_rows_moved),
+    ("row opened that is not multiplied", last(Kind.ACT16, moved("row", -1))),
+    ("accumulators not loaded", every(Kind.WRMAC16, drop)),
+    ("last accumulators not loaded", last(Kind.WRMAC16, drop)),
+    ("last accumulators not read", last(Kind.RDMAC16, drop)),
+    ("read-out of another accumulator", last(Kind.RDMAC16, without_innermost("register"))),
+    ("read-out to another entry", last(Kind.RDMAC16, moved("data", -1))),
+    ("rows not closed", last(Kind.PREA, drop)),
+    ("mode not changed", last(Kind.TMOD, drop)),
+)
+IN_ATTENTION = (
+    ("K in the neighbour's column", "k append", every(Kind.WR, moved("column", 1))),
+    ("K in the column before", "k append", every(Kind.WR, moved("column", -1))),
+    ("K in the neighbour's bank", "k append", key_in_other_bank),
+    ("K in the row before", "k append", key_in_other_row),
+    ("K not appended", "k append", nothing),
+    ("K of the first unit in all units", "k append", every(Kind.WR, without_outermost("data"))),
+    ("V in the wrong lane", "v append", every(Kind.WRA16, other_lane)),
+    ("V in the next column", "v append", every(Kind.WRA16, moved("column", 1))),
+    ("V in the row before", "v append", value_in_other_row),
+    ("V not appended", "v append", nothing),
+    ("V of one slot in all slots", "v append", every(Kind.WRA16, without_innermost("data"))),
+    ("V appended without opening rows", "v append", every(Kind.ACT16, drop)),
+    ("scores from the wrong rows", "score", both_rows_moved),
+    ("scores of stale queries", "score", last(Kind.WRGB, drop)),
+    ("contexts from the wrong rows", "context", both_rows_moved),
+    ("contexts without the newest column", "context", shorter_last_loop),
+    ("contexts in another order", "context", reversed_columns),
+    ("contexts with one wrong column", "context", in_last_repetition(Kind.MAC16, back_one_column)),
+    ("contexts with unset accumulators", "context", every(Kind.WRMAC16, drop)),
+)
+MUTATIONS = (
+    *(Mutation(name, schedule, "linear", damage) for schedule in (RELOAD, SPILL) for name, damage in LINEAR),
+    *(Mutation(name, ATTENTION, program, damage) for name, program, damage in IN_ATTENTION),
+)
+
+
+def check(schedule: LinearSchedule | AttentionSchedule, rewrite: Callable[[str, Program], Program]) -> str:
+    """Return the report's text, empty when the check passed."""
+    if isinstance(schedule, LinearSchedule):
+        report = check_linear(schedule, DEVICE, rewrite)
+    else:
+        report = check_attention(schedule, DEVICE, rewrite)
+    return "" if report.passed else str(report)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda item: f"{type(item.schedule).__name__}: {item.name}")
+def test_broken_lowering_is_caught(mutation: Mutation) -> None:
+    damaged = []
+
+    def rewrite(name: str, program: Program) -> Program:
+        if name != mutation.program:
+            return program
+        result = mutation.damage(program)
+        damaged.append(result != program)
+        return result
+
+    assert check(mutation.schedule, rewrite)
+    assert any(damaged)
+
+
+@pytest.mark.parametrize("schedule", [RELOAD, SPILL, ATTENTION])
+def test_undamaged_programs_pass(schedule: LinearSchedule | AttentionSchedule) -> None:
+    assert not check(schedule, lambda _, program: program)
+
+
+def test_a_report_names_element_values_and_command() -> None:
+    damage = in_last_repetition(Kind.MAC16, back_one_column)
+    text = check(RELOAD, lambda _, program: damage(program))
+    assert "vector 0, output" in text
+    assert "expected" in text
+    assert "written by RDMAC16 register=" in text
