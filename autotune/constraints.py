@@ -78,7 +78,7 @@ def prose(run: FinishedRun) -> tuple[Section, ...]:
         Section("Which limit binds", tuple(_binding_lines(binding_limits(run)))),
         Section("Where each hardware knob stops paying", tuple(_knee_line(item) for item in knees(run) if item.best)),
         Section(
-            "What one step of a knob alone costs and buys, between the fastest points of two devices",
+            "What one step of a knob costs and buys, between the fastest simulated points of two devices (schedules differ too)",
             tuple(_step_line(item) for item in knob_steps(run)),
         ),
         Section(

@@ -26,7 +26,7 @@ class Record:
 
     def __init__(self, path: Path) -> None:
         """Load what is there, drop a torn last line, and open the file for appending."""
-        self._known = {evaluation.codes: evaluation for evaluation in _load(path)}
+        self._known = {evaluation.codes: evaluation for evaluation in load_evaluations(path)}
         self._file = path.open("ab")
 
     @property
@@ -132,7 +132,7 @@ def decode(line: str) -> Evaluation:
     )
 
 
-def _load(path: Path) -> list[Evaluation]:
+def load_evaluations(path: Path) -> list[Evaluation]:
     """Read the evaluations, after cutting off a last line that has no end: its design is simulated again."""
     if not path.exists():
         return []
