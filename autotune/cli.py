@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 the answer is no, 2 a user's mistake, 70 a bug, 130 interr
 they are used, so that `explore --help` is instant.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +14,7 @@ from autotune.commands.hardware import hardware_command
 from autotune.commands.import_model import import_command
 from autotune.commands.models import models_command
 from autotune.commands.replay import replay_command
-from configs.errors import UserError
-
-USER_MISTAKE, INTERRUPTED = 2, 130
+from autotune.exit_codes import run_to_exit_code
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=False)
 app.command("replay")(replay_command)
@@ -80,14 +77,7 @@ def explore_command(
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on stderr and exit code 2."""
-    try:
-        app()
-    except UserError as error:
-        print(f"explore: {error}", file=sys.stderr)
-        sys.exit(USER_MISTAKE)
-    except KeyboardInterrupt:
-        print("explore: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    run_to_exit_code(app)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def prose(run: FinishedRun) -> tuple[Section, ...]:
         Section("Which limit binds", tuple(_binding_lines(binding_limits(run)))),
         Section("Where each hardware knob stops paying", tuple(_knee_line(item) for item in knees(run) if item.best)),
         Section(
-            "What one step of a knob costs and buys, between the fastest simulated points of two devices (schedules differ too)",
+            "What one step of a knob costs and buys, between two devices' fastest points (schedules differ)",
             tuple(_step_line(item) for item in knob_steps(run)),
         ),
         Section(

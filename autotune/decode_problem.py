@@ -209,7 +209,8 @@ class DecodeProblem:
         costs = self.scenario.costs.paced(slowdown)
         table = self._table(codes[None, :])
         bounds = (self._form(shape, codes[None, :], table, costs).bound[0] for shape in self.space.schedulables)
-        return float(np.dot(list(bounds), self.occurrences)) + self._fixed_cycles
+        fewest = [self.scenario.occurrences(name, min) for name in self.tasks]
+        return float(np.dot(list(bounds), fewest)) + self._fixed_cycles
 
     def _table(self, codes: Codes) -> DeviceTable:
         return self.scenario.table.take(self.scenario.hardware_index(codes))

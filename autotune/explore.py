@@ -18,7 +18,14 @@ from autotune.problem_spec import ProblemSpec, problem_spec
 from autotune.progress import show_progress
 from autotune.record import Record, open_record, recorded
 from autotune.result import SearchResult, StopReason
-from autotune.run_settings import RunSettings, require_same_settings, same_settings, save_settings
+from autotune.run_settings import (
+    RUN_FILE,
+    RunSettings,
+    require_same_identity,
+    require_same_settings,
+    same_settings,
+    save_settings,
+)
 from autotune.search import search
 from autotune.study import StudyView
 from autotune.workers import Workers
@@ -52,15 +59,17 @@ def explore(
     spec = problem_spec(settings)
     problem = spec()
     count = workers if workers else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    identity = spec.identity()
+    require_same_identity(folder, identity)
     with open_record(folder, problem, resume) as record:
-        save_settings(folder, settings)
+        save_settings(folder, settings, identity)
         result = _search(settings, spec, problem, folder, record, count, stream)
-    if result.stop is StopReason.INFEASIBLE:
-        raise _infeasible(settings, result)
-    front = tuple(result.evaluations[point] for point in front_points(result.evaluations))
-    _say(stream, f"checking the numerics of {len(front)} Pareto points")
-    numerics = front_verdicts(problem, front, count)
-    write_outputs(FinishedRun(folder, _resolved(settings, problem), problem, result, numerics))
+        if result.stop is StopReason.INFEASIBLE:
+            raise _infeasible(settings, result)
+        front = tuple(result.evaluations[point] for point in front_points(result.evaluations))
+        _say(stream, f"checking the numerics of {len(front)} Pareto points")
+        numerics = front_verdicts(problem, front, count)
+        write_outputs(FinishedRun(folder, _resolved(settings, problem), problem, result, numerics))
     return Exploration(folder, problem, result, front, numerics)
 
 
@@ -94,10 +103,17 @@ def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
             raise UserError(
                 where="--out", expected="a folder", found=f"the file {out}", way_out="give another name for the folder"
             )
+        if out.is_dir() and not (out / RUN_FILE).exists() and any(out.iterdir()):
+            raise UserError(
+                where=f"--out {out}",
+                expected="a new or empty folder, or one of an earlier run",
+                found="a folder with other files",
+                way_out="give another name for the folder",
+            )
         require_same_settings(out, settings)
         return out
     if resume:
-        earlier = [folder for folder in sorted(RUNS.glob("*"), reverse=True) if same_settings(folder, settings)]
+        earlier = [folder for folder in RUNS.glob("*") if same_settings(folder, settings)]
         if not earlier:
             raise UserError(
                 where="--resume",
@@ -105,7 +121,7 @@ def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
                 found="none",
                 way_out="name its folder with --out, or start without --resume",
             )
-        return earlier[0]
+        return max(earlier, key=lambda folder: (folder / RUN_FILE).stat().st_mtime_ns)
     stamp = datetime.now(tz=UTC).strftime("%Y%m%d-%H%M%S")
     model = Path(settings.model).stem
     numbered = (RUNS / f"{stamp}-{model}-{number}" for number in itertools.count(1))

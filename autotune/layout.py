@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.problem import Codes, Problem
 
@@ -58,11 +57,6 @@ def distinct(codes: Codes) -> Codes:
     rows = narrow.view(np.dtype((np.void, narrow.dtype.itemsize * narrow.shape[1]))).ravel()
     _, first = np.unique(rows, return_index=True)
     return codes[np.sort(first)]
-
-
-def none_of(codes: Codes, seen: set[bytes]) -> NDArray[np.bool_]:
-    """Return which designs are not among the keys `seen`: bool[n]."""
-    return np.array([key not in seen for key in keys(codes)], dtype=np.bool_)
 
 
 def clean(problem: Problem, codes: Codes) -> Codes:

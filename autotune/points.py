@@ -20,6 +20,8 @@ from configs.device import Device
 from simulator.program_text import print_program
 from simulator.step import HostPhase, PimPhase, Step
 
+DEVICE_FILE = "device.yaml"
+
 
 def write_points(run: FinishedRun) -> tuple[Path, ...]:
     """Write a folder for every Pareto point, remove those of points that left the front, and return the folders."""
@@ -27,7 +29,7 @@ def write_points(run: FinishedRun) -> tuple[Path, ...]:
     parent.mkdir(parents=True, exist_ok=True)
     folders = tuple(_write_point(run, point, parent / str(point)) for point in front_of(run))
     for earlier in parent.iterdir():
-        if earlier.name.isdigit() and earlier not in folders:
+        if (earlier / DEVICE_FILE).is_file() and earlier.name.isdigit() and earlier not in folders:
             shutil.rmtree(earlier)
     return folders
 
@@ -102,7 +104,7 @@ def _write_point(run: FinishedRun, point: int, folder: Path) -> Path:
     system, schedules = scenario.system(codes), run.problem.space.schedules(codes)
     step = lower_steps(scenario.workload, schedules, system, scenario.uniform_loads[:1])[0]
     listed = "".join(f"{name}: {schedule_text(schedule)}\n" for name, schedule in schedules.items())
-    (folder / "device.yaml").write_text(device_text(system.device), encoding="utf-8")
+    (folder / DEVICE_FILE).write_text(device_text(system.device), encoding="utf-8")
     (folder / "schedules.txt").write_text(listed, encoding="utf-8")
     (folder / "programs.txt").write_text(programs_text(step), encoding="utf-8")
     write_csv(capacity_frame(scenario.workload, schedules, system), folder / "capacity.csv")

@@ -1,7 +1,9 @@
 """From settings to a problem: import the model once, then make the problem anew in any process from plain records."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from autotune.decode_problem import DecodeProblem
 from autotune.run_settings import RunSettings, parse_restrictions
@@ -20,11 +22,34 @@ class ProblemSpec:
     base: Device
     devices: int | None
     restrictions: Mapping[str, tuple[int | str, ...]]
+    routing_seed: int = 0
+
+    def identity(self) -> dict[str, str]:
+        """Return hashes of what evaluations depend on: the device, the workload, and the sources that compute."""
+        workload = hashlib.sha256(repr(self.workload).encode()).hexdigest()
+        texts = {"device": self.base.fingerprint(), "workload": workload, "sources": _sources_digest()}
+        return {name: text[:16] for name, text in texts.items()}
 
     def __call__(self) -> DecodeProblem:
         """Make the problem."""
-        scenario = make_scenario(self.workload, self.base, devices=self.devices, restrictions=self.restrictions)
+        scenario = make_scenario(
+            self.workload,
+            self.base,
+            devices=self.devices,
+            restrictions=self.restrictions,
+            routing_seed=self.routing_seed,
+        )
         return DecodeProblem(scenario)
+
+
+def _sources_digest() -> str:
+    """Return the sha256 of every source file of the layers below the search."""
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for package in ("configs", "simulator", "compiler", "costmodel", "autotune"):
+        for source in sorted((root / package).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
 
 
 def problem_spec(settings: RunSettings) -> ProblemSpec:
@@ -33,7 +58,7 @@ def problem_spec(settings: RunSettings) -> ProblemSpec:
     devices = settings.device_count()
     workload = import_workload(settings.model, settings.batch, settings.context)
     knobs = space_of(workload.schedulables, {}).knobs
-    return ProblemSpec(workload, base, devices, parse_restrictions(settings.restrictions, knobs))
+    return ProblemSpec(workload, base, devices, parse_restrictions(settings.restrictions, knobs), settings.seed)
 
 
 def import_workload(model: str, batch: int, context: int) -> Workload:

@@ -22,7 +22,7 @@ def describe(report: BatchReport) -> str:
     share = report.hypervolume / report.bound_hypervolume if report.bound_hypervolume else 0.0
     parts = [
         f"best {latency_ns / 1e6:.4g} ms, {energy_pj / 1e9:.4g} mJ, {area_mm2:.4g} mm2",
-        f"hypervolume {100 * share:.1f} % of the bound",
+        f"hypervolume {100 * share:.1f} % of the sampled bound front",
     ]
     for name, accuracy in report.accuracy[:1]:
         parts.append(f"model on new {name}: ranks {100 * accuracy.pairwise:.0f} %, error {100 * accuracy.mape:.1f} %")

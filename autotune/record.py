@@ -56,7 +56,16 @@ class Record:
 @contextmanager
 def open_record(folder: Path, problem: Problem, resume: bool) -> Iterator[Record]:
     """Open the record of a run folder under its lock; raises UserError when the folder holds another run."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / EVALUATIONS).touch()
+    except OSError as error:
+        raise UserError(
+            where=str(folder),
+            expected="a folder that can be written",
+            found=error.strerror or "an error",
+            way_out="choose another folder with --out",
+        ) from error
     with folder_lock(folder):
         path = folder / EVALUATIONS
         if not resume and path.exists() and path.stat().st_size:
@@ -140,7 +149,10 @@ def load_evaluations(path: Path) -> list[Evaluation]:
     whole = content[: content.rfind(b"\n") + 1]
     if len(whole) < len(content):
         os.truncate(path, len(whole))
-    return [_decode_line(path, number, line) for number, line in enumerate(whole.decode().splitlines(), start=1)]
+    return [
+        _decode_line(path, number, line)
+        for number, line in enumerate(whole.decode(errors="replace").splitlines(), start=1)
+    ]
 
 
 def _decode_line(path: Path, number: int, line: str) -> Evaluation:

@@ -10,6 +10,7 @@ from configs.errors import UserError
 
 RUN_FILE = "run.yaml"
 AUTO = "auto"
+IDENTITY = "made_from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,55 @@ class RunSettings:
         )
 
 
-def save_settings(folder: Path, settings: RunSettings) -> None:
-    """Write run.yaml, whole or not at all."""
+def save_settings(folder: Path, settings: RunSettings, identity: Mapping[str, str]) -> None:
+    """Write run.yaml, whole or not at all, unless it is there: the settings, and what its evaluations depend on."""
     import yaml
 
+    if (folder / RUN_FILE).exists():
+        return
     part = folder / f"{RUN_FILE}.part"
-    part.write_text(yaml.safe_dump(_plain(settings), sort_keys=False), encoding="utf-8")
+    part.write_text(yaml.safe_dump(_plain(settings) | {IDENTITY: dict(identity)}, sort_keys=False), encoding="utf-8")
     part.replace(folder / RUN_FILE)
 
 
 def load_settings(folder: Path) -> dict[str, Any] | None:
-    """Return the settings a folder was made with; None when it holds no run."""
+    """Return what run.yaml says; None when the folder holds no run. Raises UserError for a damaged file."""
     import yaml
 
     path = folder / RUN_FILE
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if not path.is_file():
+        return None
+    try:
+        stored = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        stored = None
+    if not isinstance(stored, dict):
+        raise UserError(
+            where=str(path), expected="the settings of a run", found="a damaged file", way_out="choose another folder"
+        )
+    return stored
+
+
+def stored_settings(stored: Mapping[str, Any]) -> RunSettings:
+    """Return the settings that `load_settings` found."""
+    values = {name: stored[name] for name in RunSettings.__slots__}
+    return RunSettings(**values | {"restrictions": tuple(values["restrictions"])})
+
+
+def require_same_identity(folder: Path, identity: Mapping[str, str]) -> None:
+    """Raise UserError when the folder's evaluations were made by another device, model or version of the sources."""
+    stored = load_settings(folder)
+    if stored is None:
+        return
+    kept = stored.get(IDENTITY, {})
+    for name, value in identity.items():
+        if kept.get(name) != value:
+            raise UserError(
+                where=f"{folder / RUN_FILE}, {IDENTITY}",
+                expected=f"the {name} that made its evaluations ({kept.get(name)})",
+                found=f"another one ({value})",
+                way_out="its evaluations cannot be continued: choose another folder",
+            )
 
 
 def require_same_settings(folder: Path, settings: RunSettings) -> None:
@@ -75,7 +110,12 @@ def require_same_settings(folder: Path, settings: RunSettings) -> None:
 
 def same_settings(folder: Path, settings: RunSettings) -> bool:
     """Return whether the folder holds a run with exactly these settings."""
-    return load_settings(folder) == _plain(settings)
+    try:
+        stored = load_settings(folder)
+    except UserError:
+        return False
+    wanted = _plain(settings)
+    return stored is not None and {name: stored.get(name) for name in wanted} == wanted
 
 
 def parse_restrictions(texts: tuple[str, ...], knobs: tuple[Knob, ...]) -> Mapping[str, tuple[int | str, ...]]:
@@ -113,12 +153,12 @@ def _chosen(text: str, allowed: list[int | str]) -> tuple[int | str, ...]:
     """Return the allowed values that a text names; empty when it names anything else."""
     first, dots, last = text.partition("..")
     if dots:
-        if not (first.isdigit() and last.isdigit()):
+        if not all(text.isascii() and text.isdigit() for text in (first, last)):
             return ()
         return tuple(value for value in allowed if isinstance(value, int) and int(first) <= value <= int(last))
     by_text = {str(value): value for value in allowed}
     parts = text.split(",")
-    return tuple(by_text[part] for part in parts) if all(part in by_text for part in parts) else ()
+    return tuple(dict.fromkeys(by_text[part] for part in parts)) if all(part in by_text for part in parts) else ()
 
 
 def _plain(settings: RunSettings) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 Everything a `DecodeProblem` reads and nothing that depends on a design. Made anew in every worker from plain values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import mean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,17 @@ from configs.device import Device
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs
 from simulator.area import dram_area_mm2
+from simulator.channel import fresh_state
+from simulator.engine_timing import resolve
 from simulator.scaling import impossibilities, scaled_device
 
 ROUTING_DRAWS = 4
 MOST_PADDING = 2
+# What scaling laws and closed forms read by name.
+NEEDED_TIMING = (
+    *("nBL", "nCL", "nCWL", "nRCDRD", "nRCDRDMAC", "nRP", "nRAS", "nRC", "nRTP", "nWR", "nCCDS", "nCCDL", "nRRDS"),
+    *("nRRDL", "nFAW", "nACTALL", "nCCDMAC", "nBLGB", "nBLREG", "nMODCH", "nREFI", "nRFC"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +64,14 @@ class Scenario:
         """The base device, as many as the scenario takes."""
         return System(self.base, self.devices)
 
-    def occurrences(self, name: str) -> float:
+    def occurrences(self, name: str, average: Callable[[Sequence[int]], float] = mean) -> float:
         """Return how often a scheduled operator runs per step; an expert's as often as one is active, on average."""
         for shape, multiplicity in zip(self.workload.shapes, self.workload.multiplicities, strict=True):
             if shape.name == name:
                 return float(multiplicity)
             if isinstance(shape, ExpertsShape) and name in (shape.gate_up.name, shape.down.name):
-                return float(np.mean([sum(len(load) for load in loads) for loads in self.uniform_loads]))
+                draws = self.uniform_loads if average is mean else self.uniform_loads + self.skewed_loads
+                return float(average([sum(len(load) for load in loads) for loads in draws]))
         raise KeyError(name)
 
     def system(self, codes: Codes) -> System:
@@ -90,6 +99,7 @@ def make_scenario(
             found="a table for cross-checks only",
             way_out="use gddr6-aim for searches",
         )
+    _require_usable(base)
     capacity = base.organisation.capacity_bytes
     count = devices if devices is not None else fewest_devices(workload, base)
     require_capacity(workload, capacity, count)
@@ -111,6 +121,23 @@ def make_scenario(
         skewed_loads=() if one_is_enough else tuple(draws[ROUTING_DRAWS:]),
         sizes=tuple(len(knob.values) for knob in space.knobs if knob.group == HARDWARE_GROUP),
     )
+
+
+def _require_usable(base: Device) -> None:
+    """Raise UserError when a device's tables lack what the engines and the scaling laws read."""
+    try:
+        resolve(base)
+        fresh_state(base)
+        missing = [name for name in NEEDED_TIMING if name not in base.timing]
+        if missing:
+            raise ValueError(f"the timing section lacks {', '.join(missing)}")
+    except (ValueError, KeyError) as error:
+        raise UserError(
+            where=f"--hardware {base.name}",
+            expected="tables that a search can use",
+            found=str(error),
+            way_out="compare with configs/hardware/gddr6-aim.yaml",
+        ) from error
 
 
 def fewest_devices(workload: Workload, base: Device) -> int:

@@ -33,7 +33,12 @@ class StudyView:
     def sync(self, evaluations: Sequence[Evaluation]) -> None:
         """Add the evaluations that the study lacks, in one go; it is rebuilt when it is torn or not this record's."""
         if self._study is None:
-            self._open(evaluations)
+            try:
+                self._open(evaluations)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                # The journal is only a view: one that cannot be read is made again.
+                self._path.unlink(missing_ok=True)
+                self._open(evaluations)
         assert self._study is not None
         missing = evaluations[self._written :]
         self._study.add_trials([self._trial(evaluation) for evaluation in missing])

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from compiler.attention import AttentionShape, attention_geometry
 from compiler.geometry import ceil_div
 from compiler.linear import LinearShape, linear_counts
@@ -11,6 +13,8 @@ from compiler.lowering import System, embedding_columns
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape, Schedule
 from compiler.workload import EmbeddingShape, ExpertsShape, Workload
 from configs.errors import UserError
+
+NO_ROOM = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,9 @@ class CapacityPlan:
 def embedding_rows(shape: EmbeddingShape, pool: PoolShape) -> Any:
     """Return the rows per bank of the embedding table (records may hold arrays)."""
     tokens_per_row = pool.columns // embedding_columns(shape, pool)
-    return ceil_div(shape.vocabulary, pool.banks * tokens_per_row)
+    rows = ceil_div(shape.vocabulary, pool.banks * np.maximum(tokens_per_row, 1))
+    # A table row wider than a bank row has no layout: more rows than any bank has make it illegal.
+    return np.where(tokens_per_row > 0, rows, NO_ROOM)
 
 
 def copies_of(workload: Workload) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """What half the host link does to every reported point of a run: never faster, slower where the link matters.
 
-    python -m experiments.halve_link runs/mine
+python -m experiments.halve_link runs/mine
 """
 
 import argparse
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from autotune.exit_codes import run_to_exit_code
 from autotune.finished import front_points
 from autotune.problem_spec import problem_spec
 from autotune.record import EVALUATIONS, load_evaluations
-from autotune.run_settings import RunSettings, load_settings
+from autotune.run_settings import load_settings, stored_settings
 from configs.errors import UserError
 
 
@@ -24,7 +25,7 @@ def main() -> None:
     stored = load_settings(folder)
     if stored is None:
         raise UserError(where=str(folder), expected="a run folder", found="no run.yaml", way_out="give runs/NAME")
-    spec = problem_spec(RunSettings(**{**stored, "restrictions": tuple(stored["restrictions"])}))
+    spec = problem_spec(stored_settings(stored))
     link = spec.base.link
     assert link is not None
     half_link = link.model_copy(update={"bandwidth_gb_per_s": link.bandwidth_gb_per_s / 2})
@@ -38,8 +39,10 @@ def main() -> None:
         share = dict(before.details)["link_busy_share"]
         print(f"{before.latency_ns / 1e6:9.4f} ms  x {slowdowns[-1]:.4f}  link busy {share:6.1%}")
     faster = sum(slowdown < 1 for slowdown in slowdowns)
-    print(f"{len(slowdowns)} points: {faster} faster, {sum(s > 1 for s in slowdowns)} slower, most {max(slowdowns):.4f}")
+    print(
+        f"{len(slowdowns)} points: {faster} faster, {sum(s > 1 for s in slowdowns)} slower, most {max(slowdowns):.4f}"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    run_to_exit_code(main)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from autotune.baselines import STRATEGIES
 from autotune.decode_problem import DecodeProblem
 from autotune.enumerate import enumerate_legal
+from autotune.exit_codes import run_to_exit_code
 from autotune.pareto import Box, box_of, hypervolume, nondominated
 from autotune.problem import Codes, Evaluation
 from autotune.problem_spec import ProblemSpec, problem_spec
@@ -148,13 +149,8 @@ def _simulation_s(problem: DecodeProblem, designs: Codes) -> float:
 
 
 def _fingerprint(spec: ProblemSpec, problem: DecodeProblem) -> str:
-    """Return a name of everything the evaluations depend on: workload, device, space, and the sources that compute."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256(repr((spec.workload, spec.base.fingerprint(), spec.devices, problem.knobs)).encode())
-    for package in ("configs", "simulator", "compiler", "autotune"):
-        for source in sorted((root / package).rglob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    """Return a name of everything the evaluations depend on."""
+    return hashlib.sha256(repr((spec.identity(), spec.devices, problem.knobs)).encode()).hexdigest()[:16]
 
 
 def run_ours(problem: DecodeProblem, truth: GroundTruth, budget: int, seed: int) -> tuple[Outcome, float]:
@@ -249,4 +245,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_to_exit_code(main)

@@ -1,7 +1,6 @@
 """Energy from command counts, bytes moved and time: a closed form, computed and never learned."""
 
-from dataclasses import dataclass, fields
-from math import ceil
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,25 +29,6 @@ class CommandEnergy:
         return self.row + self.column + self.data_bus + self.controller
 
 
-@dataclass(frozen=True, slots=True)
-class EnergyReport:
-    """pJ over a step, of all channels of all devices; the host stands on its own line and outside `total`."""
-
-    row_pj: float
-    column_pj: float
-    data_bus_pj: float
-    controller_pj: float
-    refresh_pj: float
-    standby_pj: float
-    link_pj: float
-    host_pj: float
-
-    @property
-    def total_pj(self) -> float:
-        """Memory side: everything but the host processor."""
-        return float(sum(getattr(self, field.name) for field in fields(self) if field.name != "host_pj"))
-
-
 def command_energy(device: Device) -> CommandEnergy:
     """Return what each command costs on a device; raises ValueError where the device has no energy section."""
     energy = required_energy(device)
@@ -56,7 +36,7 @@ def command_energy(device: Device) -> CommandEnergy:
     banks = device.organisation.banks
     for code, kind in enumerate(KINDS):
         row[code] = _row_pj(kind, energy, device)
-        column[code] = _column_pj(kind, energy, banks)
+        column[code] = _column_pj(kind, energy, banks, _register_share(device))
         bus[code] = 8 * _bus_bytes(kind, device) * energy.data_bus_pj_per_bit
         if kind in (Kind.SIGNAL, Kind.WAIT):
             continue
@@ -72,17 +52,11 @@ def required_energy(device: Device) -> Energy:
     return device.energy
 
 
-def standby_mw(device: Device, active_share: float) -> float:
-    """Return the standby power of one channel of which banks are open for `active_share` of the time."""
-    energy = required_energy(device)
-    return energy.standby_active_mw * active_share + energy.standby_precharged_mw * (1 - active_share)
-
-
 def refresh_command_pj(device: Device) -> float:
     """Return the row energy of one all-bank refresh: its share of all rows, each refreshed once per retention time."""
     energy = required_energy(device)
     commands = energy.retention_ms / (device.timing["nREFI"] * device.clock_ps * MS_PER_CYCLE_PS)
-    rows = ceil(device.organisation.rows / commands)
+    rows = device.organisation.rows / commands
     return rows * device.organisation.banks * energy.activate_precharge_pj
 
 
@@ -94,7 +68,12 @@ def _row_pj(kind: Kind, energy: Energy, device: Device) -> float:
     return rows_opened.get(kind, 0) * energy.activate_precharge_pj
 
 
-def _column_pj(kind: Kind, energy: Energy, banks: int) -> float:
+def _register_share(device: Device) -> float:
+    """Return the bytes of one accumulator of every bank as a share of one column access."""
+    return device.organisation.banks * device.unit.value_bytes / device.organisation.column_bytes
+
+
+def _column_pj(kind: Kind, energy: Energy, banks: int, registers: float) -> float:
     mac = energy.all_bank_mac_pj
     table = {
         Kind.RD: energy.column_read_pj,
@@ -109,9 +88,9 @@ def _column_pj(kind: Kind, energy: Energy, banks: int) -> float:
         Kind.EWMUL16: mac / 4,
         Kind.AF16: energy.column_read_pj * banks,
         Kind.WRGB: energy.global_buffer_access_pj,
-        Kind.RDMAC16: energy.column_read_pj,
-        Kind.RDAF16: energy.column_read_pj,
-        Kind.WRMAC16: energy.column_write_pj,
+        Kind.RDMAC16: energy.column_read_pj * registers,
+        Kind.RDAF16: energy.column_read_pj * registers,
+        Kind.WRMAC16: energy.column_write_pj * registers,
     }
     return table.get(kind, 0.0)
 

@@ -6,13 +6,14 @@ energy, tRCD and (through the charge per activate) activation spacing; more bank
 periphery and units; wider units need wider column accesses and longer bursts.
 """
 
+from collections.abc import Mapping
 from math import ceil, log2
 
 import numpy as np
 
 from configs.device import Device, Energy
 from configs.errors import UserError
-from configs.knobs import HardwareKnobs, base_knobs
+from configs.knobs import HardwareKnobs, base_knobs, knob_values
 
 # CACTI-3DD, page sweep at 16 banks: tRCD in ns and total area in mm² by row bytes.
 PAGE_RCD_NS = {1024: 15.163, 2048: 16.899, 4096: 22.454, 8192: 36.843}
@@ -25,6 +26,8 @@ BANK_READ_NJ = {4: 1.5810, 8: 1.2482, 16: 0.9777, 32: 0.8120, 64: 0.6848}
 PAGE_ENERGY_FIXED_NJ, PAGE_ENERGY_PER_KIB_NJ = 0.135, 0.951
 # DDR4-3200: tFAW 21 ns with 1 KB rows, 30 ns with 2 KB rows; the spacing of activates follows the charge moved.
 ACTIVATE_SPACING_EXPONENT = log2(30 / 21)
+# JEDEC DDR4: tRFC 260 ns at 4 Gb, 350 ns at 8 Gb, 550 ns at 16 Gb behind one refresh command.
+REFRESH_DENSITY_EXPONENT = log2(550 / 260) / 2
 SMALLEST_ROW_BYTES, LARGEST_ROW_BYTES = 1024, 8192
 RCD_NAMES = ("nRCDRD", "nRCDRDMAC", "nRCDRDAF", "nRCDRDCP", "nRCDEWMUL", "nRCDWR", "nRCDWRCP")
 
@@ -57,7 +60,7 @@ def scaled_device(base: Device, knobs: HardwareKnobs) -> Device:
     unit = base.unit.model_copy(update={"lanes": knobs.lanes, "global_buffer_bytes": knobs.global_buffer_bytes})
     return base.model_copy(
         update={
-            "name": f"{base.name}@" + "-".join(str(value) for value in _values(knobs)),
+            "name": f"{base.name}@" + "-".join(str(value) for _, value in knob_values(knobs)),
             "organisation": organisation,
             "unit": unit,
             "timing": _timing(base, energy, knobs),
@@ -93,17 +96,20 @@ def rows_per_bank(base: Device, knobs: HardwareKnobs) -> int:
     return base.organisation.capacity_bytes // (knobs.channels * knobs.banks_per_channel * knobs.row_bytes)
 
 
-def _values(knobs: HardwareKnobs) -> tuple[int, ...]:
-    return (knobs.channels, knobs.banks_per_channel, knobs.row_bytes, knobs.lanes, knobs.global_buffer_bytes)
-
-
-def interpolate(table: dict[int, float], value: int) -> float:
+def interpolate(table: Mapping[int, float], value: float) -> float:
     """Return a table's value, linear between the sweep's points on a logarithmic axis and flat beyond its ends."""
     return float(np.interp(log2(value), [log2(key) for key in table], list(table.values())))
 
 
-def _ratio(table: dict[int, float], value: int, base_value: int) -> float:
+def _ratio(table: Mapping[int, float], value: float, base_value: float) -> float:
     return interpolate(table, value) / interpolate(table, base_value)
+
+
+def _bank_ratio(table: Mapping[int, float], base: Device, knobs: HardwareKnobs) -> float:
+    """Return how a table over banks of fixed capacity changes with the banks of the whole device."""
+    own = base_knobs(base)
+    banks = knobs.banks_per_channel * knobs.channels / own.channels
+    return _ratio(table, banks, own.banks_per_channel)
 
 
 def _page_energy(row_bytes: int) -> float:
@@ -113,8 +119,8 @@ def _page_energy(row_bytes: int) -> float:
 def _energy(base: Device, energy: Energy, knobs: HardwareKnobs) -> Energy:
     own = base_knobs(base)
     activate = _page_energy(knobs.row_bytes) / _page_energy(own.row_bytes)
-    activate *= _ratio(BANK_ACTIVATE_NJ, knobs.banks_per_channel, own.banks_per_channel)
-    column = knobs.lanes / own.lanes * _ratio(BANK_READ_NJ, knobs.banks_per_channel, own.banks_per_channel)
+    activate *= _bank_ratio(BANK_ACTIVATE_NJ, base, knobs)
+    column = knobs.lanes / own.lanes * _bank_ratio(BANK_READ_NJ, base, knobs)
     units = knobs.banks_per_channel / own.banks_per_channel
     multiply = energy.mac_multiply_share
     mac = units * ((1 - multiply) * column + multiply * knobs.lanes / own.lanes)
@@ -136,13 +142,15 @@ def _timing(base: Device, energy: Energy, knobs: HardwareKnobs) -> dict[str, int
     own = base_knobs(base)
     timing = dict(base.timing)
     rcd = _ratio(PAGE_RCD_NS, knobs.row_bytes, own.row_bytes)
-    rcd *= _ratio(BANK_RCD_NS, knobs.banks_per_channel, own.banks_per_channel)
+    rcd *= _bank_ratio(BANK_RCD_NS, base, knobs)
     longer = ceil(timing["nRCDRD"] * rcd - 1e-9) - timing["nRCDRD"]
     for name in (*RCD_NAMES, "nRAS", "nRC"):
         timing[name] += longer
     spacing = (knobs.row_bytes / own.row_bytes) ** ACTIVATE_SPACING_EXPONENT
     for name in ("nRRDS", "nRRDL", "nFAW"):
         timing[name] = ceil(timing[name] * spacing - 1e-9)
+    density = own.channels / knobs.channels
+    timing["nRFC"] = ceil(timing["nRFC"] * density**REFRESH_DENSITY_EXPONENT - 1e-9)
     assert base.power is not None
     charge = knobs.banks_per_channel * knobs.row_bytes
     timing["nACTALL"] = max(timing["nRC"], ceil(charge / base.power.activation_budget_bytes_per_cycle))

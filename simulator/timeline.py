@@ -101,6 +101,10 @@ class StepSimulator:
         """Simulate one step from fresh channels; with `slowdown` the host sends and takes chunks that much slower."""
         return _Run(self, slowdown).execute(step)
 
+    def forget(self) -> None:
+        """Drop the flattened programs of the steps so far."""
+        self._codes.clear()
+
     def code(self, program: Program) -> ProgramCode:
         """Return the flattened program, flattened once per program object."""
         kept = self._codes.get(id(program))

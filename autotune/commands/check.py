@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-DONE, WRONG = 0, 1
+from autotune.exit_codes import ANSWER_IS_NO, DONE
 
 
 def check_command(
@@ -32,4 +32,4 @@ def check_command(
             passed &= report.passed
             table.add_row(task, name, str(report.cases), "passed" if report.passed else str(report))
     Console().print(table)
-    raise typer.Exit(DONE if passed else WRONG)
+    raise typer.Exit(DONE if passed else ANSWER_IS_NO)

@@ -8,12 +8,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from autotune.exit_codes import DONE, INTERRUPTED
 from autotune.explore import Exploration, explore
 from autotune.result import StopReason
 from autotune.run_settings import RunSettings
 from autotune.units import MJ_PER_PJ, MS_PER_NS
 
-DONE, INTERRUPTED = 0, 130
 PLAIN_WIDTH = 120
 
 
@@ -60,7 +60,9 @@ def _closing_lines(run: Exploration) -> list[str]:
     lines = [f"stopped: {run.result.stop}{'; ' + run.result.note if run.result.note else ''}"]
     if run.result.batches:
         last = run.result.batches[-1]
-        lines.append(f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of what the lower bounds allow")
+        lines.append(
+            f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of the sampled front of lower bounds"
+        )
     return [*lines, f"report: {run.folder / 'report.html'}"]
 
 
