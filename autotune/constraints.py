@@ -9,6 +9,7 @@ from autotune.causes import LEVERS
 from autotune.feasibility import Feasibility
 from autotune.findings import (
     LEAST_GAIN_PER_DOUBLING,
+    LEAST_SUPPORT,
     BindingLimit,
     Knee,
     Step,
@@ -107,14 +108,18 @@ def _binding_lines(limits: Iterable[BindingLimit]) -> Iterable[str]:
 
 def _knee_line(item: Knee) -> str:
     latencies = ", ".join(
-        f"{best.latency_ns * MS_PER_NS:.4g} ms at {best.value}{_unit(item)} (point {best.point})" for best in item.best
+        f"{best.latency_ns * MS_PER_NS:.4g} ms at {best.value}{_unit(item)} (point {best.point}, of {best.simulated})"
+        for best in item.best
     )
     name = item.knob.removesuffix("_bytes").replace("_", " ")
     if len(item.best) == 1:
         return f"{name}: only one value was simulated; lowest latency {latencies}."
-    if item.knee is None:
-        verdict = f"still gains at least {LEAST_GAIN_PER_DOUBLING:.0%} at the largest value, {item.best[-1].value}"
-    elif item.knee == item.best[-1].value:
+    supported = [best.value for best in item.best if best.simulated >= LEAST_SUPPORT]
+    if len(supported) < 2:
+        verdict = f"no verdict, fewer than two values were simulated {LEAST_SUPPORT} times"
+    elif item.knee is None:
+        verdict = f"still gains at least {LEAST_GAIN_PER_DOUBLING:.0%} at the largest value, {supported[-1]}"
+    elif item.knee == supported[-1]:
         verdict = f"gains up to the largest value, {item.knee}"
     else:
         verdict = f"beyond {item.knee}{_unit(item)} a doubling gains less than {LEAST_GAIN_PER_DOUBLING:.0%}"

@@ -135,7 +135,7 @@ def _figures(
         "mac_duty": float(macs * system.device.timing["nCCDMAC"] / report.latency_cycles),
         "host_busy_share": report.host_busy_cycles / report.latency_cycles,
         "link_busy_share": report.link_busy_cycles / report.latency_cycles,
-        "channel_busy_share": float(report.channel_busy_cycles / (system.pool.channels * report.latency_cycles)),
+        "channel_busy_share": min(1.0, report.channel_busy_cycles / (system.pool.channels * report.latency_cycles)),
         "link_pacing_factor": float(report.slowdown),
         "link_bytes_per_device": float(report.down_bytes + report.up_bytes),
         "instructions_per_token": float(instructions),

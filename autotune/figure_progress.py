@@ -26,7 +26,7 @@ def hypervolume_progress(run: FinishedRun) -> Figure:
     axes.set_xlabel("evaluations")
     axes.set_ylabel("hypervolume (log, scaled)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="center right")
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 

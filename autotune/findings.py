@@ -3,6 +3,7 @@
 Every finding names the simulated points that back it; nothing here is a prediction.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
@@ -14,6 +15,7 @@ from autotune.finished import FinishedRun, front_of, hardware_values
 from autotune.problem import HARDWARE_GROUP
 
 LEAST_GAIN_PER_DOUBLING = 0.05
+LEAST_SUPPORT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,12 @@ class BindingLimit:
 
 @dataclass(frozen=True, slots=True)
 class BestAtValue:
-    """The fastest simulated point with one value of a hardware knob."""
+    """The fastest simulated point with one value of a hardware knob, and how many points have that value."""
 
     value: int
     point: int
     latency_ns: float
+    simulated: int = LEAST_SUPPORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +125,20 @@ def _knee(run: FinishedRun, column: int, name: str, unit: str) -> Knee:
         value = int(values[item.codes[column]])
         if value not in fastest or item.latency_ns < run.evaluations[fastest[value]].latency_ns:
             fastest[value] = point
+    simulated = Counter(int(values[item.codes[column]]) for item in run.evaluations)
     best = tuple(
-        BestAtValue(value, point, run.evaluations[point].latency_ns) for value, point in sorted(fastest.items())
+        BestAtValue(value, point, run.evaluations[point].latency_ns, simulated[value])
+        for value, point in sorted(fastest.items())
     )
     return Knee(name, unit, best, knee_of(best))
 
 
 def knee_of(best: tuple[BestAtValue, ...]) -> int | None:
-    """Return the smallest value beyond which no doubling gains enough; None where the last does, or for one value."""
+    """Return the smallest value beyond which no doubling gains enough; None where the last does, or for one value.
+
+    A value that too few points have says nothing: its best schedule was hardly looked for.
+    """
+    best = tuple(item for item in best if item.simulated >= LEAST_SUPPORT)
     if len(best) < 2:
         return None
     knee = best[-1].value

@@ -37,14 +37,14 @@ def write_report(run: FinishedRun, drawings: Sequence[Drawing]) -> Path:
 
 
 def area_cases_mm2(run: FinishedRun, point: int) -> tuple[float, ...]:
-    """Return the area of a point at low, nominal and high constants, in rising order; empty when not modelled.
+    """Return the area of a point at low, nominal and high constants, in this order; empty when not modelled.
 
-    Fewer banks or channels than the base's save more at high constants, so that the cases can change places.
+    Fewer banks or channels than the base's save more at high constants, so that "high" can be the smallest.
     """
     scenario = run.problem.scenario
     system = scenario.system(np.array(run.evaluations[point].codes, dtype=np.int64))
     areas = [dram_area_mm2(system.device, scenario.base, case) for case in CASES]
-    return tuple(sorted(area * scenario.devices for area in areas if area is not None))
+    return tuple(area * scenario.devices for area in areas if area is not None)
 
 
 def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:

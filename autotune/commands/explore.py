@@ -31,7 +31,7 @@ def explore_and_print(
 
 def _print_table(run: Exploration) -> None:
     table = Table(title=f"{len(run.front)} Pareto-optimal designs of {len(run.result.evaluations)} evaluated")
-    for heading in ("point", "ms/token", "mJ/token", "mm²", "W"):
+    for heading in ("point", "ms/token", "mJ/token", "host mJ", "mm²", "W"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("channels x banks x lanes, row B, buffer B", no_wrap=True)
     table.add_column("numerics", no_wrap=True)
@@ -42,6 +42,7 @@ def _print_table(run: Exploration) -> None:
             str(numbers[point.codes]),
             f"{point.latency_ns * MS_PER_NS:.4f}",
             f"{point.energy_pj * MJ_PER_PJ:.2f}",
+            f"{dict(point.details)['energy_host_pj'] * MJ_PER_PJ:.2f}",
             f"{point.area_mm2:.1f}",
             f"{dict(point.details)['power_average_w']:.1f}",
             f"{device.channels} x {device.banks_per_channel} x {device.lanes}, "
