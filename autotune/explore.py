@@ -99,6 +99,7 @@ def _search(
 def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
     """Return the run folder: the given one, the newest of the same settings to resume, or a new one under runs/."""
     if out is not None:
+        _require_possible(out)
         if out.exists() and not out.is_dir():
             raise UserError(
                 where="--out", expected="a folder", found=f"the file {out}", way_out="give another name for the folder"
@@ -126,6 +127,21 @@ def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
     model = Path(settings.model).stem
     numbered = (RUNS / f"{stamp}-{model}-{number}" for number in itertools.count(1))
     return next(folder for folder in numbered if not folder.exists())
+
+
+def _require_possible(out: Path) -> None:
+    """Raise UserError for a path that no folder can have."""
+    try:
+        out.exists()
+        above = next(parent for parent in (out, *out.absolute().parents) if parent.exists())
+    except OSError as error:
+        raise UserError(
+            where="--out", expected="a path", found=error.strerror or "an error", way_out="give a shorter name"
+        ) from error
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise UserError(
+            where="--out", expected="a folder that can be written", found=f"{above}", way_out="give another place"
+        )
 
 
 def _resolved(settings: RunSettings, problem: DecodeProblem) -> dict[str, str | int]:

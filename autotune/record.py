@@ -77,6 +77,7 @@ def open_record(folder: Path, problem: Problem, resume: bool) -> Iterator[Record
             )
         _check_space(folder / SPACE, problem.knobs)
         record = Record(path)
+        _check_codes(path, record.evaluations, problem.knobs)
         try:
             yield record
         finally:
@@ -165,6 +166,22 @@ def _decode_line(path: Path, number: int, line: str) -> Evaluation:
             found=line[:60],
             way_out="restore the file, or remove the line: its design is then simulated again",
         ) from error
+
+
+def _check_codes(path: Path, evaluations: Sequence[Evaluation], knobs: tuple[Knob, ...]) -> None:
+    """Raise UserError for an evaluation whose codes name no values of the knobs."""
+    for evaluation in evaluations:
+        fits = len(evaluation.codes) == len(knobs) and all(
+            isinstance(code, int) and 0 <= code < len(knob.values)
+            for code, knob in zip(evaluation.codes, knobs, strict=True)
+        )
+        if not fits:
+            raise UserError(
+                where=str(path),
+                expected=f"codes of {len(knobs)} knobs",
+                found=str(evaluation.codes)[:60],
+                way_out="restore the file, or remove the line: its design is then simulated again",
+            )
 
 
 def _check_space(path: Path, knobs: tuple[Knob, ...]) -> None:

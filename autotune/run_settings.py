@@ -10,6 +10,9 @@ from configs.errors import UserError
 
 RUN_FILE = "run.yaml"
 AUTO = "auto"
+MOST_DEVICES = 1024
+DEVICE_COUNTS = frozenset(str(count) for count in range(1, MOST_DEVICES + 1))
+MOST_DIGITS = 9
 IDENTITY = "made_from"
 
 
@@ -30,11 +33,11 @@ class RunSettings:
         """Return how many devices were asked for; None stands for as many as needed."""
         if self.devices == AUTO:
             return None
-        if self.devices.isascii() and self.devices.isdigit() and int(self.devices) > 0:
+        if self.devices in DEVICE_COUNTS:
             return int(self.devices)
         raise UserError(
             where="--devices",
-            expected="a number above 0, or auto",
+            expected=f"a number from 1 to {MOST_DEVICES}, or auto",
             found=repr(self.devices),
             way_out="give one of these",
         )
@@ -153,7 +156,7 @@ def _chosen(text: str, allowed: list[int | str]) -> tuple[int | str, ...]:
     """Return the allowed values that a text names; empty when it names anything else."""
     first, dots, last = text.partition("..")
     if dots:
-        if not all(text.isascii() and text.isdigit() for text in (first, last)):
+        if not all(text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in (first, last)):
             return ()
         return tuple(value for value in allowed if isinstance(value, int) and int(first) <= value <= int(last))
     by_text = {str(value): value for value in allowed}

@@ -21,7 +21,7 @@ from compiler.routing import ExpertLoad, draw_loads
 from compiler.workload import ExpertsShape, Workload
 from configs.device import Device
 from configs.errors import UserError
-from configs.knobs import HardwareKnobs
+from configs.knobs import HardwareKnobs, base_knobs
 from simulator.area import dram_area_mm2
 from simulator.channel import fresh_state
 from simulator.engine_timing import resolve
@@ -131,6 +131,8 @@ def _require_usable(base: Device) -> None:
         missing = [name for name in NEEDED_TIMING if name not in base.timing]
         if missing:
             raise ValueError(f"the timing section lacks {', '.join(missing)}")
+        for reason in impossibilities(base, base_knobs(base)):
+            raise ValueError(reason)
     except (ValueError, KeyError) as error:
         raise UserError(
             where=f"--hardware {base.name}",

@@ -16,6 +16,7 @@ from configs.expression import evaluate
 
 HARDWARE_FOLDER = Path(__file__).parent / "hardware"
 
+MOST_CYCLES = 1_000_000
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -199,6 +200,9 @@ class Device(Record):
 
     @model_validator(mode="after")
     def _expressions_resolve(self) -> "Device":
+        for name, cycles in self.timing.items():
+            if not 0 <= cycles <= MOST_CYCLES:
+                raise ValueError(f"timing {name} is {cycles}, outside 0 to {MOST_CYCLES} cycles")
         for constraint in self.constraints:
             evaluate(constraint.cycles, self.timing)
         return self

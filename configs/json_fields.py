@@ -9,6 +9,9 @@ from typing import Any
 
 from configs.errors import UserError
 
+# More than any published model has; a size beyond it is a typing error and would only exhaust memory.
+LARGEST_INTEGER = 1 << 24
+
 
 @dataclass(frozen=True, slots=True)
 class JsonFields:
@@ -22,13 +25,13 @@ class JsonFields:
         found = json.dumps(self.values[key]) if key in self.values else "no such key"
         return UserError(where=f"{self.where}, key {key!r}", expected=expected, found=found, way_out=way_out)
 
-    def integer(self, key: str, default: int | None = None) -> int:
-        """Return a positive integer; a missing or null key gives `default` when there is one."""
+    def integer(self, key: str, default: int | None = None, limit: int = LARGEST_INTEGER) -> int:
+        """Return an integer from 1 to `limit`; a missing or null key gives `default` when there is one."""
         value = self.values.get(key)
         if value is None and default is not None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise self.bad(key, "a positive integer")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= limit:
+            raise self.bad(key, f"an integer from 1 to {limit}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -61,7 +64,7 @@ def read_json_object(path: Path) -> JsonFields:
     """Read a file that holds one JSON object; raises UserError when it cannot be read or is something else."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise UserError(
             where=str(path), expected="a readable JSON file", found=str(error), way_out="check the path and its content"
         ) from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from configs.errors import UserError
 from configs.json_fields import JsonFields, read_json_object
 
+MOST_LAYERS = 1000
 MODELS_FOLDER = Path(__file__).parent / "models"
 ALIASES = {"llama": "llama-3.1-8b", "mistral": "mistral-7b", "mixtral": "mixtral-8x7b", "qwen": "qwen3-8b"}
 
@@ -119,7 +120,7 @@ def parse_model_config(fields: JsonFields, name: str) -> ModelConfig:
         name=name,
         model_type=model_type,
         hidden=hidden,
-        layers=fields.integer("num_hidden_layers"),
+        layers=fields.integer("num_hidden_layers", limit=MOST_LAYERS),
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,

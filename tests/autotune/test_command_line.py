@@ -108,3 +108,70 @@ def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
     )  # fmt: skip
     assert result.returncode == 2
     assert "wider than a row" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--devices", "99999999999999999999"], "--devices"),
+        (["--set", "channels=²..³"], "--set"),
+        (["--out", "x" * 300], "--out"),
+        (["--out", "/proc/none"], "folder"),
+        (["--out", __file__ + "/below"], "folder"),
+    ],
+)
+def test_impossible_numbers_and_paths_are_users_mistakes(tiny_model, arguments, expected):
+    result = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", *arguments)
+    assert result.returncode == 2, result.stderr
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("evaluations.jsonl", b"\xff\xfe\n"),
+        ("evaluations.jsonl", b'{"codes": ["x"], "latency_ns": 1}\n'),
+        ("run.yaml", b"[1]\n"),
+        ("run.yaml", b"a: [1\n"),
+    ],
+)
+def test_damaged_run_folder_is_told_in_one_line(tiny_model, tmp_path, name, damage):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "run.yaml").write_text("{}\n")
+    (out / name).write_bytes(damage)
+    result = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", "--out", str(out), "--resume")
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_unreadable_journal_is_made_again(tmp_path):
+    from autotune.study import StudyView
+    from tests.small_workloads import small_problem
+
+    problem = small_problem()
+    evaluation = problem.evaluate(problem.baselines()[0])
+    (tmp_path / "study.journal").write_text('{"op_code": 0\n')
+    StudyView(tmp_path, problem.knobs).sync([evaluation])
+    assert (tmp_path / "study.journal").read_text().count("\n") > 1
+
+
+@pytest.mark.parametrize(
+    ("timing", "expected"),
+    [("nREFI: 1", "nRFC"), ("nRFC: 100000", "nRFC"), ("nRP: -5", "nRP"), ("nCCDMAX: 3", "gddr6-aim")],
+)
+def test_impossible_timing_is_told_before_the_search(tiny_model, tmp_path, timing, expected):
+    from configs.device import HARDWARE_FOLDER
+
+    name = timing.split(":")[0]
+    text = (HARDWARE_FOLDER / "gddr6-aim.yaml").read_text(encoding="utf-8")
+    import re
+
+    changed = re.sub(rf"\b{name}: \d+", timing, text) if name in text else text.replace("nCCDMAC: 2", timing)
+    device = tmp_path / "device.yaml"
+    device.write_text(changed, encoding="utf-8")
+    result = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", "--hardware", str(device))
+    assert result.returncode == 2, result.stderr
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr

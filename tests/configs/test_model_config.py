@@ -86,10 +86,10 @@ def test_a_file_that_is_not_an_object_is_a_user_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("family", "changes", "message"),
     [
-        ("llama", {"hidden_size": None}, "'hidden_size': expected a positive integer"),
-        ("llama", {"hidden_size": "32"}, 'expected a positive integer, found "32"'),
-        ("llama", {"num_hidden_layers": 0}, "expected a positive integer, found 0"),
-        ("llama", {"num_hidden_layers": True}, "expected a positive integer, found true"),
+        ("llama", {"hidden_size": None}, "'hidden_size': expected an integer from 1 to"),
+        ("llama", {"hidden_size": "32"}, 'expected an integer from 1 to \d+, found "32"'),
+        ("llama", {"num_hidden_layers": 0}, "expected an integer from 1 to \d+, found 0"),
+        ("llama", {"num_hidden_layers": True}, "expected an integer from 1 to \d+, found true"),
         ("llama", {"rms_norm_eps": -1.0}, "'rms_norm_eps': expected a positive number"),
         ("llama", {"rope_theta": float("inf")}, "'rope_theta': expected a positive number"),
         ("llama", {"model_type": "gpt2"}, 'expected one of llama, mistral, qwen3, mixtral, found "gpt2"'),
@@ -103,7 +103,7 @@ def test_a_file_that_is_not_an_object_is_a_user_error(tmp_path: Path) -> None:
         ("llama", {"quantization_config": {"bits": 4}}, "formats are chosen by the scenario"),
         ("llama", {"rope_scaling": {"type": "linear"}}, '"llama3" or "default", found "linear"'),
         ("llama", {"rope_scaling": 2}, "expected an object or null"),
-        ("mistral", {"sliding_window": 0}, "expected a positive integer, found 0"),
+        ("mistral", {"sliding_window": 0}, "expected an integer from 1 to \d+, found 0"),
         ("qwen3", {"use_sliding_window": True}, "windows that differ from layer to layer"),
         ("mixtral", {"num_experts_per_tok": 5}, "at most num_local_experts = 4"),
     ],

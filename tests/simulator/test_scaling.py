@@ -9,6 +9,8 @@ from configs.device import load_device
 from configs.errors import UserError
 from configs.knobs import HARDWARE_KNOBS, base_knobs
 from simulator.area import dram_area_mm2
+from simulator.energy import command_energy, refresh_command_pj
+from simulator.isa import CODE_OF, Kind
 from simulator.scaling import impossibilities, scaled_device
 
 BASE = load_device("gddr6-aim")
@@ -72,3 +74,25 @@ def test_wider_units_reach_the_power_cap_and_multiply_less_often():
     cap_pj = BASE.power.mac_cap_w_per_channel * BASE.clock_ps * wide.timing["nCCDMAC"]
     assert wide.timing["nCCDMAC"] > BASE.timing["nCCDMAC"]
     assert wide.energy.all_bank_mac_pj <= cap_pj
+
+
+@pytest.mark.parametrize(("knob", "value"), [("row_bytes", 8192), ("channels", 64), ("banks_per_channel", 64)])
+def test_refresh_energy_restores_every_row_once_per_retention_time(knob, value):
+    device = scaled_device(BASE, replace(KNOBS, **{knob: value}))
+    interval_ms = device.timing["nREFI"] * device.clock_ps * 1e-9
+    per_retention_pj = refresh_command_pj(device) * device.energy.retention_ms / interval_ms
+    rows = device.organisation.rows * device.organisation.banks
+    assert per_retention_pj == pytest.approx(rows * device.energy.activate_precharge_pj)
+
+
+def test_equal_banks_have_equal_column_energy_whatever_the_channels():
+    narrow = scaled_device(BASE, replace(KNOBS, channels=16, banks_per_channel=32))
+    assert narrow.energy.column_read_pj == pytest.approx(BASE.energy.column_read_pj)
+
+
+def test_reading_accumulators_costs_by_banks_not_by_lanes():
+    wide = command_energy(scaled_device(BASE, replace(KNOBS, lanes=64))).column[CODE_OF[Kind.RDMAC16]]
+    many = command_energy(scaled_device(BASE, replace(KNOBS, banks_per_channel=64))).column[CODE_OF[Kind.RDMAC16]]
+    base = command_energy(BASE).column[CODE_OF[Kind.RDMAC16]]
+    assert wide == pytest.approx(base)
+    assert many > 2 * base
