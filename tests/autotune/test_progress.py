@@ -25,7 +25,7 @@ def test_plain_lines_hold_units_hypervolume_and_model_accuracy() -> None:
         observer.phase("learning")
         observer.batch_finished(REPORT)
     line = stream.getvalue()
-    assert line.startswith("50/100 designs; best 2.5 ms, 3 mJ, 120 mm2; hypervolume 75.0 % of the bound")
+    assert line.startswith("50/100 designs; best 2.5 ms, 3 mJ, 120 mm2; hypervolume 75.0 % of the sampled bound front")
     assert "model on new latency: ranks 90 %, error 5.0 %" in line
     assert line.count("\n") == 1
 
