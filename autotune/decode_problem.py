@@ -172,7 +172,7 @@ class DecodeProblem:
         energy += system_energy.refresh_pj(scenario, table, latency_cycles)
         energy += system_energy.standby_pj(scenario, table, latency_cycles, active_cycles)
         energy += system_energy.link_pj(scenario, system_energy.transfer_bytes(scenario, moved))
-        latency_ns = latency_cycles * scenario.base.clock_ps / 1000
+        latency_ns = latency_cycles * scenario.base.cycle_ps / 1000
         area = scenario.area_mm2[scenario.hardware_index(codes)]
         return np.stack([latency_ns, energy, area], axis=1)
 

@@ -23,8 +23,7 @@ from configs.device import Device
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs, base_knobs
 from simulator.area import dram_area_mm2
-from simulator.channel import fresh_state
-from simulator.engine_timing import resolve
+from simulator.engine import Engine
 from simulator.scaling import impossibilities, scaled_device
 
 ROUTING_DRAWS = 4
@@ -113,7 +112,7 @@ def make_scenario(
         base=base,
         devices=count,
         space=space,
-        costs=SystemCosts(base.host, base.link, base.clock_ps, count),
+        costs=SystemCosts(base.host, base.link, base.cycle_ps, count),
         candidates=candidates,
         table=device_table(known, count),
         area_mm2=np.array([_area(device, base, count) for device in candidates]),
@@ -126,8 +125,7 @@ def make_scenario(
 def _require_usable(base: Device) -> None:
     """Raise UserError when a device's tables lack what the engines and the scaling laws read."""
     try:
-        resolve(base)
-        fresh_state(base)
+        Engine(base).fresh_state()
         missing = [name for name in NEEDED_TIMING if name not in base.timing]
         if missing:
             raise ValueError(f"the timing section lacks {', '.join(missing)}")

@@ -30,16 +30,16 @@ class SystemCosts:
 
     host: Host
     link: Link
-    clock_ps: int
+    cycle_ps: float
     devices: int
 
     def cycles(self, nanoseconds: Any) -> Any:
         """Convert ns to whole cycles, rounded up."""
-        return np.ceil(np.asarray(nanoseconds) * 1000 / self.clock_ps)
+        return np.ceil(np.asarray(nanoseconds) * 1000 / self.cycle_ps)
 
     def transfer(self, moved_bytes: Any) -> Any:
         """Return the cycles that bytes occupy one direction of a link, not rounded: a bound for any chunks."""
-        return moved_bytes / self.link.bandwidth_gb_per_s * 1000 / self.clock_ps
+        return moved_bytes / self.link.bandwidth_gb_per_s * 1000 / self.cycle_ps
 
     def paced(self, slowdown: int) -> "SystemCosts":
         """Return the costs when the host sends and takes chunks `slowdown` times slower than the link allows."""

@@ -6,33 +6,40 @@ constants carry their sources as comments in the file and, where an assumption i
 
 import difflib
 import hashlib
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from configs.commands import COMMAND_NAMES
+from configs.device_mistakes import mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
 
 HARDWARE_FOLDER = Path(__file__).parent / "hardware"
 
 MOST_CYCLES = 1_000_000
+MOST_BUSES = 2
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Case = Literal["low", "nominal", "high"]
 
 
 class Record(BaseModel):
     """A frozen section of the file; a key it does not know is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, populate_by_name=True, serialize_by_alias=True)
 
 
 class Organisation(Record):
     """The DRAM arrays of one device; `column_bytes` is what one column access delivers."""
 
     channels: PositiveInt
-    bank_groups: PositiveInt
+    pseudo_channels: PositiveInt = Field(1, description="of one channel")
+    ranks: PositiveInt = Field(1, description="of one pseudo channel; the stack ids of HBM")
+    bank_groups: PositiveInt = Field(description="of one rank")
     banks_per_group: PositiveInt
     rows: PositiveInt
     row_bytes: PositiveInt
@@ -48,7 +55,13 @@ class Organisation(Record):
     @property
     def banks(self) -> int:
         """Banks of one channel."""
-        return self.bank_groups * self.banks_per_group
+        return self.pseudo_channels * self.ranks * self.bank_groups * self.banks_per_group
+
+    @property
+    def banks_below(self) -> tuple[int, int, int, int, int]:
+        """Banks of one channel, pseudo channel, rank, bank group and bank; banks are numbered in this order."""
+        rank = self.bank_groups * self.banks_per_group
+        return self.banks, self.ranks * rank, rank, self.banks_per_group, 1
 
     @property
     def columns(self) -> int:
@@ -71,28 +84,6 @@ class ProcessingUnit(Record):
     arithmetic: Literal["bf16-products-fp32-tree-fp32-accumulate-bf16-readout"]
 
 
-class Energy(Record):
-    """Energy per event in pJ and standby power in mW, all of one `basis`: maxima and typicals are never mixed."""
-
-    basis: str
-    activate_precharge_pj: PositiveFloat
-    column_read_pj: PositiveFloat
-    column_write_pj: PositiveFloat
-    all_bank_mac_pj: PositiveFloat
-    mac_multiply_share: Annotated[float, Field(ge=0, le=1)]
-    global_buffer_access_pj: PositiveFloat
-    data_bus_pj_per_bit: PositiveFloat
-    link_pj_per_bit: PositiveFloat
-    controller_column_pj: PositiveFloat
-    controller_command_pj: PositiveFloat
-    retention_ms: PositiveFloat
-    typical_row_factor: Annotated[float, Field(gt=0, le=1)]
-    typical_column_factor: Annotated[float, Field(gt=0, le=1)]
-    standby_active_mw: PositiveFloat
-    standby_precharged_mw: PositiveFloat
-    standby_array_share: Annotated[float, Field(ge=0, le=1)]
-
-
 class Band(Record):
     """An uncertain constant: low, nominal and high."""
 
@@ -104,6 +95,52 @@ class Band(Record):
     def _is_ordered(self) -> "Band":
         if not self.low <= self.nominal <= self.high:
             raise ValueError(f"low {self.low}, nominal {self.nominal}, high {self.high} are not in rising order")
+        return self
+
+    def at(self, case: Case) -> float:
+        """Return one of the three."""
+        return {"low": self.low, "nominal": self.nominal, "high": self.high}[case]
+
+
+class Basis(StrEnum):
+    """Which currents a figure rests on."""
+
+    DATASHEET = "datasheet"  # maximum currents, which no part of any device exceeds
+    TYPICAL = "typical"  # currents as measured on average parts
+
+
+class Energy(Record):
+    """Energy per event in pJ and standby power in mW, all of one `basis`: maxima and typicals are never mixed.
+
+    The typical factors say what share of each datasheet current is drawn; `mac_multiply_share` is the part of the
+    all-bank multiply that is no DRAM current but logic. Global buffer, data bus, link, controller and PHY do not come
+    from datasheet currents and are the same on both bases.
+    """
+
+    basis: Basis
+    activate_precharge_pj: PositiveFloat
+    column_read_pj: PositiveFloat
+    column_write_pj: PositiveFloat
+    all_bank_mac_pj: PositiveFloat
+    mac_multiply_share: Annotated[float, Field(ge=0, le=1)]
+    global_buffer_access_pj: PositiveFloat
+    data_bus_pj_per_bit: PositiveFloat
+    link_pj_per_bit: PositiveFloat
+    controller_column_pj: PositiveFloat
+    phy_command_pj: PositiveFloat
+    retention_ms: PositiveFloat
+    standby_active_mw: PositiveFloat
+    standby_precharged_mw: PositiveFloat
+    standby_array_share: Annotated[float, Field(ge=0, le=1)]
+    typical_row_factor: Band
+    typical_column_factor: Band
+    typical_standby_factor: Band
+
+    @model_validator(mode="after")
+    def _typical_is_no_more_than_the_maximum(self) -> "Energy":
+        for name in ("typical_row_factor", "typical_column_factor", "typical_standby_factor"):
+            if getattr(self, name).high > 1:
+                raise ValueError(f"{name} reaches {getattr(self, name).high}: a typical current above the maximum")
         return self
 
 
@@ -152,19 +189,28 @@ class Dispatcher(Record):
     sequencer_loop_depth: Annotated[int, Field(ge=0)]
 
 
-class Constraint(Record):
-    """`following` may issue no earlier than `cycles` after the `window`-th last `preceding`, at the given level."""
+LevelName = Literal["channel", "pseudochannel", "rank", "bankgroup", "bank"]
+SIBLING = "sibling"
 
-    level: Literal["channel", "bankgroup", "bank"]
+
+class Constraint(Record):
+    """`following` may issue no earlier than `cycles` after the `window`-th last `preceding`, at the given level.
+
+    With `sibling` the preceding command is one on another instance of the level under the same parent, such as another
+    rank of the channel.
+    """
+
+    level: LevelName
     preceding: tuple[str, ...]
     following: tuple[str, ...]
     cycles: str
     window: PositiveInt = 1
+    sibling: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _from_row(cls, row: Any) -> Any:
-        """Accept the table's compact form: [level, preceding, following, cycles, window?]."""
+        """Accept the table's compact form: [level, preceding, following, cycles, window or "sibling"?]."""
         if not isinstance(row, list):
             return row
         if len(row) not in (4, 5):
@@ -175,7 +221,63 @@ class Constraint(Record):
             "following": str(row[2]).split(),
             "cycles": str(row[3]),
         }
-        return cells | ({"window": row[4]} if len(row) == 5 else {})
+        if len(row) == 4:
+            return cells
+        return cells | ({"sibling": True} if row[4] == SIBLING else {"window": row[4]})
+
+    @model_validator(mode="after")
+    def _is_windowed_or_sibling(self) -> "Constraint":
+        if self.sibling and (self.window != 1 or self.level == "channel"):
+            raise ValueError("a sibling row has no window and a level below the channel")
+        return self
+
+    def row(self) -> list[str | int]:
+        """Return the compact form that `Constraint` reads back."""
+        cells: list[str | int] = [self.level, " ".join(self.preceding), " ".join(self.following), self.cycles]
+        if self.sibling:
+            return [*cells, SIBLING]
+        return cells if self.window == 1 else [*cells, self.window]
+
+
+class RefreshPolicy(StrEnum):
+    """How the controller keeps the cells charged."""
+
+    NONE = "none"
+    ALL_BANK = "all-bank"  # REFab every nREFI
+    PER_BANK = "per-bank"  # REFpb every nREFI / banks, bank after bank
+
+
+# Above this temperature cells leak twice as fast and every refresh interval halves (JEDEC: tREFI above 85 degrees).
+HOT_C = 85
+
+
+class Refresh(Record):
+    """When refreshes fall due; `postponed` of them may be saved up and are then made up together with the next one."""
+
+    policy: RefreshPolicy = RefreshPolicy.ALL_BANK
+    postponed: Annotated[int, Field(ge=0, le=8)] = 0
+    temperature_c: Annotated[float, Field(ge=-40, le=125)] = HOT_C
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        """Accept the bare name of a policy."""
+        return {"policy": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _postpones_all_banks_only(self) -> "Refresh":
+        if self.postponed and self.policy is not RefreshPolicy.ALL_BANK:
+            raise ValueError("only all-bank refreshes can be postponed")
+        return self
+
+    def __bool__(self) -> bool:
+        """Return whether there is any refresh."""
+        return self.policy is not RefreshPolicy.NONE
+
+    @property
+    def hot(self) -> bool:
+        """Whether the interval is halved."""
+        return self.temperature_c > HOT_C
 
 
 class Device(Record):
@@ -186,10 +288,15 @@ class Device(Record):
     title: str
     clock_ps: PositiveInt
     organisation: Organisation
-    unit: ProcessingUnit
+    processing_unit: ProcessingUnit | None = Field(None, alias="unit")
     timing: dict[str, int]
+    ticks_per_clock: PositiveInt = Field(1, description="a tick is the grid on which commands issue")
+    command_ticks: dict[str, PositiveInt] = Field({}, description="ticks a command holds its bus, where more than 1")
+    command_buses: dict[str, str] = Field({}, description="commands by bus, at most two; one not named is on the first")
+    scopes: dict[str, LevelName] = Field({}, description="what a command addresses, where not what its kind says")
     constraints: tuple[Constraint, ...]
-    refresh: bool
+    refresh_constraints: tuple[Constraint, ...] = Field((), description="rows for a controller that refreshes by itself")
+    refresh: Refresh
     energy: Energy | None = None
     area: Area | None = None
     power: Power | None = None
@@ -203,9 +310,56 @@ class Device(Record):
         for name, cycles in self.timing.items():
             if not 0 <= cycles <= MOST_CYCLES:
                 raise ValueError(f"timing {name} is {cycles}, outside 0 to {MOST_CYCLES} cycles")
-        for constraint in self.constraints:
+        for constraint in (*self.constraints, *self.refresh_constraints):
             evaluate(constraint.cycles, self.timing)
         return self
+
+    @model_validator(mode="after")
+    def _commands_are_known(self) -> "Device":
+        buses = [name for names in self.command_buses.values() for name in names.split()]
+        if len(self.command_buses) > MOST_BUSES:
+            raise ValueError(f"at most {MOST_BUSES} command buses, found {', '.join(self.command_buses)}")
+        if len(buses) > len(set(buses)):
+            raise ValueError(f"every command on one bus, found {max(buses, key=buses.count)} twice")
+        rows = (*self.constraints, *self.refresh_constraints)
+        named = [name for row in rows for name in (*row.preceding, *row.following)]
+        for name in (*named, *buses, *self.command_ticks, *self.scopes):
+            if name not in COMMAND_NAMES:
+                raise ValueError(f"commands of the instruction set, found {name}{nearest(name, COMMAND_NAMES)}")
+        return self
+
+    @model_validator(mode="after")
+    def _refresh_is_possible(self) -> "Device":
+        if not self.refresh:
+            return self
+        per_bank = self.refresh.policy is RefreshPolicy.PER_BANK
+        command, name = ("REFpb", "nRFCpb") if per_bank else ("REFab", "nRFC")
+        if not any(command in (*row.preceding, *row.following) for row in self.constraints):
+            raise ValueError(f"rows for {command}, which refresh {self.refresh.policy} issues, found none")
+        for needed in ("nREFI", name):
+            if not self.timing.get(needed):
+                raise ValueError(f"timing {needed}, which refresh {self.refresh.policy} needs, found none")
+        interval = self.timing["nREFI"] // (2 if self.refresh.hot else 1)
+        if self.timing[name] >= interval:
+            raise ValueError(f"{name} below the refresh interval {interval}, found {self.timing[name]}")
+        return self
+
+    @property
+    def active_constraints(self) -> tuple[Constraint, ...]:
+        """The rows that hold: all of them where the controller refreshes by itself, else those of the table alone."""
+        return (*self.constraints, *self.refresh_constraints) if self.refresh else self.constraints
+
+    @property
+    def unit(self) -> ProcessingUnit:
+        """The processing unit; raises ValueError for plain DRAM."""
+        if self.processing_unit is None:
+            raise ValueError(f"{self.name} is plain DRAM: it has no processing units")
+        return self.processing_unit
+
+    @property
+    def cycle_ps(self) -> float:
+        """What the simulator counts as one cycle: a tick of the clock."""
+        return self.clock_ps / self.ticks_per_clock
 
     def fingerprint(self) -> str:
         """Return the sha256 of the canonical JSON of every field."""
@@ -213,7 +367,7 @@ class Device(Record):
 
     def nanoseconds(self, cycles: int) -> float:
         """Convert cycles of this device's clock to ns: the one place where this happens."""
-        return cycles * self.clock_ps / 1000
+        return cycles * self.cycle_ps / 1000
 
 
 def built_in_devices() -> tuple[str, ...]:
@@ -253,15 +407,7 @@ def _validated(path: Path, content: object) -> Device:
     try:
         return Device.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the top level"
-        found = repr(first["input"])
-        raise UserError(
-            where=f"{path.name}, key {place}",
-            expected=first["msg"],
-            found=found if len(found) < 80 else f"{found[:77]}...",
-            way_out="the built-in files in configs/hardware show every key",
-        ) from error
+        raise mistake(path.name, Device, error) from error
 
 
 def _unknown_device(name: str) -> UserError:

@@ -1,7 +1,6 @@
 """The whole timing state of one channel, and what a run reports: the common ground of both engines.
 
-A channel has nodes at three levels: the channel itself (node 0), its bank groups, its banks. `last[node, kind]` is the
-cycle at which a command of that kind last left its mark on the node.
+The nodes of a channel are those of `simulator.addressing`, the classes of commands those of `simulator.timing_table`.
 """
 
 from dataclasses import dataclass
@@ -9,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Device, Organisation
-from simulator.isa import KINDS
-from simulator.timing_table import TimingTable, timing_table
+from configs.device import Device, RefreshPolicy
+from simulator.isa import Kind
+from simulator.timing_table import BUSES, TimingTable, timing_table
 
 NEVER = -(1 << 40)  # long before cycle 0, and far from overflow when a gap is added
 NO_REFRESH = 1 << 60  # the next refresh of a device without refresh
 CLOSED = -1  # in place of an open row
+NO_CAUSE = -1
 NO_EVENTS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
-# Places in `ChannelState.scalars`.
-CLOCK, COMPLETION, NEXT_REFRESH, HOLD, REGISTER_MODE = range(5)
+# Places in `ChannelState.scalars`; a bus each from BUS_FREE on.
+CLOCK, COMPLETION, NEXT_REFRESH, HOLD, REGISTER_MODE, REFRESH_BANK, BUS_FREE = range(7)
 
 # How often one command may be overtaken by a refresh and the re-opening of its rows before a run is given up.
 OVERTAKEN_LIMIT = 64
@@ -33,11 +33,14 @@ class IllegalProgram(ValueError):  # noqa: N818 - named for what it reports
 class ChannelState:
     """Everything the future of a channel depends on; the engines write into the arrays.
 
-    `last` is int64[nodes, kinds]; `history` int64[window lists, nodes, depth], newest first; `open_row` int64[banks];
-    `scalars` holds clock, completion, next refresh, hold and register mode.
+    `ready` is int64[nodes, classes], the first cycle at which a node lets a command of a class issue, and `cause` the
+    row of the table that says so (kept by runs that explain). `history` is int64[window lists, nodes, depth], newest
+    first; `open_row` int64[banks]; `scalars` holds clock, completion, next refresh, hold, register mode, the bank that
+    is refreshed next, and the first free cycle of each command bus.
     """
 
-    last: NDArray[np.int64]
+    ready: NDArray[np.int64]
+    cause: NDArray[np.int64]
     history: NDArray[np.int64]
     open_row: NDArray[np.int64]
     scalars: NDArray[np.int64]
@@ -69,15 +72,21 @@ class ChannelState:
 
     def copy(self) -> "ChannelState":
         """Return a state that shares no array with this one."""
-        return ChannelState(self.last.copy(), self.history.copy(), self.open_row.copy(), self.scalars.copy())
+        return ChannelState(*(getattr(self, name).copy() for name in self.__slots__))
 
-    def __eq__(self, other: object) -> bool:
-        """Compare all arrays by value."""
-        if not isinstance(other, ChannelState):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
+    def same_future(self, other: "ChannelState", longest_window: int) -> bool:
+        """Return whether nothing that can follow tells the states apart: what lies behind the clock is all alike."""
+        clock, oldest = self.clock, self.clock - longest_window
+        fixed = slice(BUS_FREE)
+        if not np.array_equal(self.scalars[fixed], other.scalars[fixed]):
+            return False
+        if not np.array_equal(np.maximum(self.scalars, clock), np.maximum(other.scalars, clock)):
+            return False
+        if not np.array_equal(self.open_row, other.open_row):
+            return False
+        return np.array_equal(np.maximum(self.ready, clock), np.maximum(other.ready, clock)) and np.array_equal(
+            np.maximum(self.history, oldest), np.maximum(other.history, oldest)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,10 @@ class RunReport:
     """What one run issued, the controller's refresh commands included; cycles are absolute.
 
     `counts` is indexed by command code (SIGNAL and WAIT are not issued and stay 0), `signals` by event number (-1: not
-    signalled). `first_issue` and `last_issue` are -1 if nothing was issued. `refreshes` counts the controller's own.
+    signalled). `first_issue` and `last_issue` are -1 if nothing was issued. `refreshes` counts the controller's own
+    refresh commands, `refresh_cycles` how much later than without them the commands they met issued. `stalls` holds,
+    per cause of `TimingTable.causes`, how many cycles commands waited for it behind their predecessor; it is empty
+    unless the run was asked to explain.
     """
 
     first_issue: int
@@ -94,39 +106,65 @@ class RunReport:
     counts: tuple[int, ...]
     signals: tuple[int, ...]
     refreshes: int
+    refresh_cycles: int
+    stalls: tuple[int, ...] = ()
 
 
-def fresh_state(device: Device) -> ChannelState:
-    """Return the state at cycle 0: all banks closed, memory mode, nothing issued, the first refresh due at nREFI."""
-    nodes = 1 + device.organisation.bank_groups + device.organisation.banks
-    lists = window_lists(timing_table(device))
+def fresh_state(device: Device, table: TimingTable | None = None) -> ChannelState:
+    """Return the state at cycle 0: all banks closed, memory mode, nothing issued, a first refresh one interval away."""
+    table = table or timing_table(device)
+    nodes = table.addressing.nodes
+    lists = window_lists(table)
     depth = max((depth for _, _, depth in lists), default=0)
+    scalars = np.zeros(BUS_FREE + BUSES, dtype=np.int64)
+    scalars[CLOCK], scalars[NEXT_REFRESH] = -1, refresh_plan(device, table).interval
     return ChannelState(
-        last=np.full((nodes, len(KINDS)), NEVER, dtype=np.int64),
+        ready=np.full((nodes, table.classes), NEVER, dtype=np.int64),
+        cause=np.full((nodes, table.classes), NO_CAUSE, dtype=np.int64),
         history=np.full((len(lists), nodes, depth), NEVER, dtype=np.int64),
-        open_row=np.full(device.organisation.banks, CLOSED, dtype=np.int64),
-        scalars=np.array([-1, 0, refresh_interval(device), 0, 0], dtype=np.int64),
+        open_row=np.full(table.addressing.banks, CLOSED, dtype=np.int64),
+        scalars=scalars,
     )
 
 
-def refresh_interval(device: Device) -> int:
-    """Return nREFI, or NO_REFRESH; raises ValueError if the device cannot keep up with its refreshes."""
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """What the controller issues every `interval`: `burst` REFab to all that one reaches, or REFpb to the next bank."""
+
+    interval: int
+    burst: int
+    per_bank: bool
+
+
+def refresh_plan(device: Device, table: TimingTable) -> RefreshPlan:
+    """Return when and how a device is refreshed; raises ValueError if it cannot keep up or lacks the commands."""
     if not device.refresh:
-        return NO_REFRESH
-    interval, duration = device.timing.get("nREFI", 0), device.timing.get("nRFC", 0)
-    if not 0 < duration < interval:
-        raise ValueError(f"device {device.name}: expected 0 < nRFC < nREFI, found nRFC {duration}, nREFI {interval}")
-    return interval
+        return RefreshPlan(NO_REFRESH, 0, per_bank=False)
+    per_bank = device.refresh.policy is RefreshPolicy.PER_BANK
+    command, name = (Kind.REFpb, "nRFCpb") if per_bank else (Kind.REFab, "nRFC")
+    if not table.has(command):
+        raise ValueError(f"device {device.name}: refresh {device.refresh.policy} needs {command}, its table has none")
+    interval = device.timing.get("nREFI", 0) * device.ticks_per_clock // (2 if device.refresh.hot else 1)
+    duration = device.timing.get(name, 0) * device.ticks_per_clock
+    if per_bank:
+        interval //= table.addressing.banks
+    if not 0 < duration < interval * (table.addressing.banks if per_bank else 1):
+        raise ValueError(
+            f"device {device.name}: expected 0 < {name} < time between refreshes, found {duration} and {interval}"
+        )
+    burst = device.refresh.postponed + 1
+    return RefreshPlan(interval * burst, burst, per_bank)
 
 
 def window_lists(table: TimingTable) -> tuple[tuple[int, int, int], ...]:
-    """Return (level, preceding, depth) of each list of past issues that the windowed rows of a table look back on."""
-    pairs = sorted({(level, preceding) for level, preceding, _, _, _ in table.windows})
-    return tuple((*pair, max(row[4] for row in table.windows if row[:2] == pair)) for pair in pairs)
+    """Return (level, preceding, depth) of each list of past issues that the windowed rules of a table look back on."""
+    windowed = [rule for rule in table.rules if rule.window > 1]
+    pairs = sorted({(rule.level, rule.preceding) for rule in windowed})
+    return tuple(
+        (*pair, max(rule.window for rule in windowed if (rule.level, rule.preceding) == pair)) for pair in pairs
+    )
 
 
-def node_of(level: int, bank: int, organisation: Organisation) -> int:
-    """Return the node of a bank at a level: 0 channel, 1 bank group, 2 bank."""
-    if level == 0:
-        return 0
-    return 1 + bank // organisation.banks_per_group if level == 1 else 1 + organisation.bank_groups + bank
+def longest_window(table: TimingTable) -> int:
+    """Return the cycles after which a past issue of a windowed rule no longer matters."""
+    return max((rule.cycles for rule in table.rules if rule.window > 1), default=0)

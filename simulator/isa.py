@@ -9,7 +9,8 @@ A `Program` is what one channel executes. Grammar of its text form (`simulator.p
     command  := KIND (operand "=" affine)*        e.g.  MAC16 column=%1 buffer=%1 register=%0
     affine   := constant ("+" coefficient? "%" depth)*   loop variables count from the outermost loop of the program
 
-Kinds that end in 16 address all banks of the channel (16 on the AiM base device), those in 4 one bank group.
+Kinds that end in 16 address all banks of the channel (16 on the AiM base device), those in 4 one bank group. Which
+kinds a device has, and what else each addresses, its file says.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ class Scope(StrEnum):
     """What one command addresses."""
 
     CHANNEL = "channel"
+    PSEUDO_CHANNEL = "pseudochannel"
+    RANK = "rank"
     BANK_GROUP = "bankgroup"
     BANK = "bank"
 
@@ -29,11 +32,15 @@ class Kind(StrEnum):
     """Every command. `buffer` is the global buffer, `register` an accumulator of each unit."""
 
     ACT = "ACT"
+    ACT1 = "ACT1"  # the first half of an activate that takes two commands (LPDDR5)
+    ACT2 = "ACT2"  # its second half, which opens the row
     ACT4 = "ACT4"
     ACT16 = "ACT16"
     PRE = "PRE"
     PRE4 = "PRE4"
     PREA = "PREA"
+    CAS_RD = "CAS_RD"  # starts the data clock before a read (LPDDR5)
+    CAS_WR = "CAS_WR"
     RD = "RD"
     WR = "WR"
     RDA = "RDA"
@@ -51,22 +58,44 @@ class Kind(StrEnum):
     RDAF16 = "RDAF16"
     TMOD = "TMOD"  # change between register and memory mode
     REFab = "REFab"
+    REFpb = "REFpb"
+    RFMab = "RFMab"  # refresh management: extra refreshes asked for by row hammer counters
+    RFMpb = "RFMpb"
     SIGNAL = "SIGNAL"  # no DRAM command: tells the host that everything issued before has completed
     WAIT = "WAIT"  # no DRAM command: holds the channel until the host's event
 
 
 KINDS = tuple(Kind)
 CODE_OF = {kind: code for code, kind in enumerate(KINDS)}
-BANK_KINDS = frozenset({Kind.ACT, Kind.PRE, Kind.RD, Kind.WR, Kind.RDA, Kind.WRA, Kind.MAC, Kind.RDCP, Kind.WRCP})
+BANK_KINDS = frozenset(
+    {
+        Kind.ACT,
+        Kind.ACT1,
+        Kind.ACT2,
+        Kind.PRE,
+        Kind.CAS_RD,
+        Kind.CAS_WR,
+        Kind.RD,
+        Kind.WR,
+        Kind.RDA,
+        Kind.WRA,
+        Kind.MAC,
+        Kind.RDCP,
+        Kind.WRCP,
+        Kind.REFpb,
+        Kind.RFMpb,
+    }
+)
 BANK_GROUP_KINDS = frozenset({Kind.ACT4, Kind.PRE4})
 EVENT_KINDS = frozenset({Kind.SIGNAL, Kind.WAIT})
 REGISTER_MODE_KINDS = frozenset({Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDAF16})
-ACTIVATES = frozenset({Kind.ACT, Kind.ACT4, Kind.ACT16})
+ACTIVATES = frozenset({Kind.ACT, Kind.ACT2, Kind.ACT4, Kind.ACT16})
+REFRESHES = frozenset({Kind.REFab, Kind.REFpb, Kind.RFMab, Kind.RFMpb})
 PRECHARGES = frozenset({Kind.PRE, Kind.PRE4, Kind.PREA})
 
 
 def scope_of(kind: Kind) -> Scope:
-    """Return what a command of this kind addresses."""
+    """Return what a command of this kind addresses where the device does not say otherwise."""
     if kind in BANK_KINDS:
         return Scope.BANK
     return Scope.BANK_GROUP if kind in BANK_GROUP_KINDS else Scope.CHANNEL

@@ -6,9 +6,10 @@ The reference engine asks before each command of a program; the fast engine trus
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Organisation
+from configs.device import Device
+from simulator.addressing import addressing
 from simulator.channel import CLOSED, IllegalProgram
-from simulator.isa import ACTIVATES, REGISTER_MODE_KINDS, Issued, Kind, Scope, scope_of
+from simulator.isa import ACTIVATES, REFRESHES, REGISTER_MODE_KINDS, Issued, Kind
 
 COLUMN_KINDS = frozenset(
     {
@@ -26,40 +27,31 @@ COLUMN_KINDS = frozenset(
 )
 
 
-def addressed_banks(kind: Kind, bank: int, organisation: Organisation) -> range:
-    """Return the banks a command addresses: one, its bank group, or all of the channel."""
-    match scope_of(kind):
-        case Scope.BANK:
-            return range(bank, bank + 1)
-        case Scope.BANK_GROUP:
-            first = bank - bank % organisation.banks_per_group
-            return range(first, first + organisation.banks_per_group)
-        case Scope.CHANNEL:
-            return range(organisation.banks)
+NEED_CLOSED = ACTIVATES | REFRESHES | {Kind.ACT1}
 
 
-def check(
-    command: Issued, index: int, open_row: NDArray[np.int64], register_mode: bool, organisation: Organisation
-) -> None:
+def check(command: Issued, index: int, open_row: NDArray[np.int64], register_mode: bool, device: Device) -> None:
     """Raise IllegalProgram, naming command and both sides, if the channel cannot accept this command of a program."""
-    _check_ranges(command, index, organisation)
+    tree = addressing(device)
+    _check_ranges(command, index, device)
     if command.kind is not Kind.TMOD and (command.kind in REGISTER_MODE_KINDS) != register_mode:
         modes = ("memory mode", "register mode")
         raise _illegal(command, index, modes[not register_mode], modes[register_mode])
-    needs_row, needs_closed = command.kind in COLUMN_KINDS, command.kind in ACTIVATES or command.kind is Kind.REFab
+    needs_row, needs_closed = command.kind in COLUMN_KINDS, command.kind in NEED_CLOSED
     if not (needs_row or needs_closed):
         return
     expected = command.row if needs_row else CLOSED
-    for bank in addressed_banks(command.kind, command.bank, organisation):
+    for bank in tree.banks_of(command.kind, command.bank):
         found = int(open_row[bank])
         if found != expected:
             raise _illegal(command, index, f"bank {bank} {_condition(expected)}", _condition(found))
 
 
-def _check_ranges(command: Issued, index: int, organisation: Organisation) -> None:
+def _check_ranges(command: Issued, index: int, device: Device) -> None:
+    organisation = device.organisation
     takes_row = command.kind in COLUMN_KINDS or command.kind in ACTIVATES
     operands = (
-        ("bank", command.bank, organisation.banks, scope_of(command.kind) is not Scope.CHANNEL),
+        ("bank", command.bank, organisation.banks, True),
         ("row", command.row, organisation.rows, takes_row),
         ("column", command.column, organisation.columns, command.kind in COLUMN_KINDS),
     )

@@ -1,6 +1,8 @@
 """The readable timing engine: walks a program command by command, each at the earliest cycle the table allows.
 
-It is the oracle of the fast engine (`simulator.engine`), checks legality, and can log every issued command.
+It is the oracle of the fast engine (`simulator.engine`), checks legality, can log every issued command, and says what
+each command waited for. It looks back from a command at what was issued before it, rule by rule, where the fast engine
+looks forward from an issue at what may follow.
 """
 
 from collections import Counter
@@ -12,24 +14,27 @@ from numpy.typing import NDArray
 
 from configs.device import Device
 from simulator.channel import (
+    BUS_FREE,
     CLOCK,
     CLOSED,
     COMPLETION,
     HOLD,
     NEXT_REFRESH,
+    NO_CAUSE,
     OVERTAKEN_LIMIT,
+    REFRESH_BANK,
     REGISTER_MODE,
     ChannelState,
     IllegalProgram,
+    RefreshPlan,
     RunReport,
-    node_of,
-    refresh_interval,
+    refresh_plan,
     window_lists,
 )
 from simulator.completion import completion_latencies
-from simulator.isa import ACTIVATES, CODE_OF, KINDS, PRECHARGES, Issued, Kind, Program, Scope, scope_of, walk
-from simulator.legality import addressed_banks, check
-from simulator.timing_table import LEVELS, UNCONSTRAINED, timing_table
+from simulator.isa import ACTIVATES, CODE_OF, KINDS, PRECHARGES, Issued, Kind, Program, walk
+from simulator.legality import check
+from simulator.timing_table import Rule, TimingTable, timing_table
 
 CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16}
 
@@ -44,6 +49,19 @@ class LogEntry(NamedTuple):
     column: int
 
 
+class Earliest(NamedTuple):
+    """The first cycle at which a command may issue, and the cause it waits for; of equal causes the first."""
+
+    cycle: int
+    cause: int
+
+    def or_later(self, cycle: int, cause: int) -> "Earliest":
+        """Return the later of both."""
+        if cycle > self.cycle or (cycle == self.cycle and cause < self.cause):
+            return Earliest(cycle, cause)
+        return self
+
+
 def run_reference(
     program: Program,
     device: Device,
@@ -51,7 +69,7 @@ def run_reference(
     events: NDArray[np.int64],
     log: list[LogEntry] | None = None,
 ) -> RunReport:
-    """Issue a program on a channel, writing into `state`, and return what happened.
+    """Issue a program on a channel, writing into `state`, and return what happened, the stalls by cause included.
 
     `events[n]` is the cycle at which event n arrives. Raises IllegalProgram for a command the channel cannot accept.
     """
@@ -69,8 +87,11 @@ def run_reference(
                     )
                 signals[command.event] = state.completion
             case _:
-                check(command, index, state.open_row, state.register_mode, device.organisation)
+                if not channel.table.has(command.kind):
+                    raise IllegalProgram(f"command {index}: expected a command {device.name} has, found {command.kind}")
+                check(command, index, state.open_row, state.register_mode, device)
                 channel.issue_with_refresh(command, index)
+    channel.write_ready()
     issued = channel.log[start:]
     counts = Counter(entry.kind for entry in issued)
     return RunReport(
@@ -80,6 +101,8 @@ def run_reference(
         counts=tuple(counts[kind] for kind in KINDS),
         signals=tuple(signals.get(event, -1) for event in range(max(signals, default=-1) + 1)),
         refreshes=channel.refreshes,
+        refresh_cycles=channel.refresh_cycles,
+        stalls=tuple(channel.stalls[cause] for cause in range(len(channel.table.causes))),
     )
 
 
@@ -92,50 +115,73 @@ def _arrival(command: Issued, index: int, events: NDArray[np.int64]) -> int:
 
 @dataclass(slots=True)
 class ReferenceChannel:
-    """One channel with the rules of its device; methods issue commands and write into `state` and `log`."""
+    """One channel with the rules of its device; methods issue commands and write into `state` and `log`.
+
+    `last[node, kind]` is the cycle of the last issue in this run; what earlier runs left is in `state.ready`.
+    """
 
     device: Device
     state: ChannelState
     log: list[LogEntry]
     refreshes: int = 0
+    refresh_cycles: int = 0
+    stalls: Counter[int] = field(default_factory=Counter)
+    last: dict[tuple[int, int], int] = field(default_factory=dict)
+    table: TimingTable = field(init=False)
     latencies: tuple[int, ...] = field(init=False)
-    gaps: dict[Kind, list[tuple[int, int, int]]] = field(init=False)
-    windows: tuple[tuple[int, int, int, int, int], ...] = field(init=False)
-    lists: tuple[tuple[int, int, int], ...] = field(init=False)
+    plan: RefreshPlan = field(init=False)
+    rules: dict[Kind, list[Rule]] = field(init=False)
+    lists: dict[tuple[int, int], int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Resolve the device's table: `gaps[following]` lists (level, preceding, cycles)."""
-        table = timing_table(self.device)
+        """Resolve the device's table: `rules[following]` holds those that reach as deep as the command does."""
+        self.table = table = timing_table(self.device)
         self.latencies = completion_latencies(self.device)
-        self.windows, self.lists = table.windows, window_lists(table)
-        self.gaps = {kind: [] for kind in KINDS}
-        for level, preceding, following in np.argwhere(table.gap != UNCONSTRAINED).tolist():
-            cycles = int(table.gap[level, preceding, following])
-            self.gaps[KINDS[following]].append((level, preceding, cycles))
+        self.plan = refresh_plan(self.device, table)
+        self.lists = {(level, code): index for index, (level, code, _) in enumerate(window_lists(table))}
+        self.rules = {kind: [] for kind in KINDS}
+        for rule in table.rules:
+            self.rules[KINDS[rule.following]].append(rule)
 
-    def earliest(self, kind: Kind, bank: int = 0) -> int:
-        """Return the first cycle at which the table allows this command next."""
-        cycles = [self.state.clock + 1]
-        nodes = self._nodes(kind, bank)
-        for level, preceding, gap in self.gaps[kind]:
-            if level < len(nodes):
-                cycles.append(int(self.state.last[nodes[level], preceding]) + gap)
-        for level, preceding, following, gap, window in self.windows:
-            if KINDS[following] is kind and level < len(nodes):
-                past = self.state.history[self._list(level, preceding), nodes[level]]
-                cycles.append(int(past[window - 1]) + gap)
-        return max(cycles)
+    def earliest(self, kind: Kind, bank: int = 0) -> Earliest:
+        """Return the first cycle at which buses and table allow this command next."""
+        return self._rules_allow(kind, self.table.addressing.nodes_of(kind, bank), bank, self.base(kind))
+
+    def base(self, kind: Kind) -> Earliest:
+        """Return the first cycle after its predecessor: in order, and once its bus is free."""
+        bus = self.table.bus[CODE_OF[kind]]
+        return Earliest(max(self.state.clock, int(self.state.scalars[BUS_FREE + bus])), NO_CAUSE)
+
+    def _rules_allow(self, kind: Kind, nodes: list[int], bank: int, earliest: Earliest) -> Earliest:
+        column = self.table.class_of[CODE_OF[kind]]
+        for node in nodes:
+            earliest = earliest.or_later(int(self.state.ready[node, column]), int(self.state.cause[node, column]))
+        for rule in self.rules[kind]:
+            if rule.level < len(nodes):
+                past = self._past(rule, nodes[rule.level], bank)
+                if past is not None:
+                    earliest = earliest.or_later(past + rule.cycles, rule.source)
+        return earliest
+
+    def _past(self, rule: Rule, node: int, bank: int) -> int | None:
+        """Return the cycle of the issue that a rule looks back at."""
+        if rule.window > 1:
+            return int(self.state.history[self.lists[rule.level, rule.preceding], node, rule.window - 1])
+        nodes = self.table.addressing.siblings(rule.level, bank) if rule.sibling else [node]
+        found = [self.last[node, rule.preceding] for node in nodes if (node, rule.preceding) in self.last]
+        return max(found, default=None)
 
     def issue(self, cycle: int, kind: Kind, bank: int = 0, row: int = 0, column: int = 0) -> None:
         """Issue a command at a cycle: leave its marks, open or close rows, log it."""
-        state, nodes = self.state, self._nodes(kind, bank)
-        state.last[nodes, CODE_OF[kind]] = cycle
-        for index, (level, preceding, _) in enumerate(self.lists):
-            if preceding == CODE_OF[kind] and level < len(nodes):
-                past = state.history[index, nodes[level]]
+        state, code, tree = self.state, CODE_OF[kind], self.table.addressing
+        nodes = tree.nodes_of(kind, bank)
+        for level, node in enumerate(nodes):
+            self.last[node, code] = cycle
+            if (level, code) in self.lists:
+                past = state.history[self.lists[level, code], node]
                 past[1:] = past[:-1].copy()
                 past[0] = cycle
-        banks = addressed_banks(kind, bank, self.device.organisation)
+        banks = tree.banks_of(kind, bank)
         if kind in ACTIVATES:
             state.open_row[banks.start : banks.stop] = row
         elif kind in CLOSING:
@@ -143,20 +189,24 @@ class ReferenceChannel:
         elif kind is Kind.TMOD:
             state.scalars[REGISTER_MODE] = not state.register_mode
         state.scalars[CLOCK] = cycle
-        state.scalars[COMPLETION] = max(state.completion, cycle + self.latencies[CODE_OF[kind]])
+        state.scalars[BUS_FREE + self.table.bus[code]] = cycle + self.table.ticks[code]
+        state.scalars[COMPLETION] = max(state.completion, cycle + self.latencies[code])
         self.log.append(LogEntry(cycle, kind, bank, row, column))
 
     def issue_with_refresh(self, command: Issued, index: int) -> None:
         """Issue a command of a program, after the refreshes that fall due before its cycle."""
         kind, bank = command.kind, command.bank
+        base, alone = self.base(kind).cycle, self._earliest_held(kind, bank)
+        self.stalls[alone.cause] += alone.cycle - base
         for _ in range(OVERTAKEN_LIMIT):
-            cycle = self._earliest_held(kind, bank)
+            cycle = self._earliest_held(kind, bank).cycle
             if cycle < self.state.next_refresh:
-                used = bank if scope_of(kind) is not Scope.CHANNEL else 0
+                used = bank if self.table.addressing.is_addressed(kind) else 0
+                self.refresh_cycles += cycle - alone.cycle
                 self.issue(cycle, kind, used, command.row, command.column)
                 return
             open_rows = self.state.open_row.tolist()
-            while self._earliest_held(kind, bank) >= self.state.next_refresh:
+            while self._earliest_held(kind, bank).cycle >= self.state.next_refresh:
                 self._refresh()
             if kind is not Kind.PREA:
                 self._reopen(open_rows)
@@ -164,29 +214,52 @@ class ReferenceChannel:
             f"command {index}, {kind}: expected room between two refreshes, found none in {OVERTAKEN_LIMIT} tries"
         )
 
-    def _earliest_held(self, kind: Kind, bank: int) -> int:
-        return max(self.earliest(kind, bank), self.state.hold)
+    def _earliest_held(self, kind: Kind, bank: int) -> Earliest:
+        earliest = self.earliest(kind, bank)
+        return Earliest(self.state.hold, self.table.event) if self.state.hold > earliest.cycle else earliest
 
     def _refresh(self) -> None:
-        due = self.state.next_refresh
-        if (self.state.open_row != CLOSED).any():
-            self.issue(max(self.earliest(Kind.PREA), due), Kind.PREA)
-        self.issue(max(self.earliest(Kind.REFab), due), Kind.REFab)
-        self.state.scalars[NEXT_REFRESH] = due + refresh_interval(self.device)
-        self.refreshes += 1
+        due, tree = self.state.next_refresh, self.table.addressing
+        if self.plan.per_bank:
+            self._refresh_banks(due, Kind.PRE, Kind.REFpb, int(self.state.scalars[REFRESH_BANK]))
+            self.state.scalars[REFRESH_BANK] = (self.state.scalars[REFRESH_BANK] + 1) % tree.banks
+        else:
+            below = len(tree.banks_of(Kind.REFab, 0))
+            for first in range(0, tree.banks, below):
+                self._refresh_banks(due, Kind.PREA, Kind.REFab, first)
+        self.state.scalars[NEXT_REFRESH] = due + self.plan.interval
+
+    def _refresh_banks(self, due: int, close: Kind, refresh: Kind, bank: int) -> None:
+        banks = self.table.addressing.banks_of(refresh, bank)
+        if (self.state.open_row[banks.start : banks.stop] != CLOSED).any():
+            self.issue(max(self.earliest(close, bank).cycle, due), close, bank)
+        for _ in range(self.plan.burst):
+            self.issue(max(self.earliest(refresh, bank).cycle, due), refresh, bank)
+            self.refreshes += 1
 
     def _reopen(self, rows: list[int]) -> None:
-        if rows[0] != CLOSED and len(set(rows)) == 1:
-            self.issue(self.earliest(Kind.ACT16), Kind.ACT16, row=rows[0])
+        """Open the rows again that the refreshes closed, with one command where that is possible."""
+        closed = (self.state.open_row == CLOSED).all()
+        if self.table.has(Kind.ACT16) and closed and rows[0] != CLOSED and len(set(rows)) == 1:
+            self.issue(self.earliest(Kind.ACT16).cycle, Kind.ACT16, row=rows[0])
             return
+        activate = (Kind.ACT1, Kind.ACT2) if self.table.has(Kind.ACT1) else (Kind.ACT,)
         for bank, row in enumerate(rows):
-            if row != CLOSED:
-                self.issue(self.earliest(Kind.ACT, bank), Kind.ACT, bank, row)
+            if row != CLOSED and self.state.open_row[bank] == CLOSED:
+                for kind in activate:
+                    self.issue(self.earliest(kind, bank).cycle, kind, bank, row)
 
-    def _nodes(self, kind: Kind, bank: int) -> list[int]:
-        """Return the nodes a command looks at and marks, from the channel down to its own scope."""
-        depth = LEVELS.index(scope_of(kind)) + 1
-        return [node_of(level, bank, self.device.organisation) for level in range(depth)]
-
-    def _list(self, level: int, preceding: int) -> int:
-        return next(index for index, entry in enumerate(self.lists) if entry[:2] == (level, preceding))
+    def write_ready(self) -> None:
+        """Leave in the state, for every node and class, the first cycle it allows and why."""
+        tree, ready, cause = self.table.addressing, self.state.ready, self.state.cause
+        for level, below in enumerate(tree.banks_below):
+            rules = [rule for rule in self.table.rules if rule.level == level]
+            for bank in range(0, tree.banks, below):
+                node = tree.node(level, bank)
+                for rule in rules:
+                    past = self._past(rule, node, bank)
+                    if past is not None:
+                        column = self.table.class_of[rule.following]
+                        found = Earliest(int(ready[node, column]), int(cause[node, column]))
+                        ready[node, column], cause[node, column] = found.or_later(past + rule.cycles, rule.source)
+        self.last.clear()

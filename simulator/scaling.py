@@ -62,7 +62,7 @@ def scaled_device(base: Device, knobs: HardwareKnobs) -> Device:
         update={
             "name": f"{base.name}@" + "-".join(str(value) for _, value in knob_values(knobs)),
             "organisation": organisation,
-            "unit": unit,
+            "processing_unit": unit,
             "timing": _timing(base, energy, knobs),
             "energy": energy,
         }
@@ -123,7 +123,8 @@ def _energy(base: Device, energy: Energy, knobs: HardwareKnobs) -> Energy:
     column = knobs.lanes / own.lanes * _bank_ratio(BANK_READ_NJ, base, knobs)
     units = knobs.banks_per_channel / own.banks_per_channel
     multiply = energy.mac_multiply_share
-    mac = units * ((1 - multiply) * column + multiply * knobs.lanes / own.lanes)
+    logic = multiply * knobs.lanes / own.lanes
+    mac = units * ((1 - multiply) * column + logic)
     array = energy.standby_array_share * own.channels / knobs.channels + 1 - energy.standby_array_share
     return energy.model_copy(
         update={
@@ -131,6 +132,7 @@ def _energy(base: Device, energy: Energy, knobs: HardwareKnobs) -> Energy:
             "column_read_pj": energy.column_read_pj * column,
             "column_write_pj": energy.column_write_pj * column,
             "all_bank_mac_pj": energy.all_bank_mac_pj * mac,
+            "mac_multiply_share": units * logic / mac,
             "global_buffer_access_pj": energy.global_buffer_access_pj * knobs.lanes / own.lanes,
             "standby_active_mw": energy.standby_active_mw * array,
             "standby_precharged_mw": energy.standby_precharged_mw * array,
@@ -154,7 +156,7 @@ def _timing(base: Device, energy: Energy, knobs: HardwareKnobs) -> dict[str, int
     assert base.power is not None
     charge = knobs.banks_per_channel * knobs.row_bytes
     timing["nACTALL"] = max(timing["nRC"], ceil(charge / base.power.activation_budget_bytes_per_cycle))
-    cap_pj_per_cycle = base.power.mac_cap_w_per_channel * base.clock_ps
+    cap_pj_per_cycle = base.power.mac_cap_w_per_channel * base.cycle_ps
     timing["nCCDMAC"] = max(timing["nCCDL"], ceil(energy.all_bank_mac_pj / cap_pj_per_cycle))
     burst = base.organisation.burst_bytes
     register_bytes = knobs.banks_per_channel * base.unit.value_bytes

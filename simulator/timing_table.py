@@ -1,46 +1,142 @@
-"""A device's timing constraints as the arrays both engines read.
+"""A device's constraint rows resolved into rules, one per pair of commands: what both engines obey.
 
-`gap[level, preceding, following]` is the largest number of cycles a following command must stay behind the last
-preceding one at that level (-1: unconstrained). Levels are channel, bank group, bank. A command looks at, and leaves
-its mark on, the levels from the channel down to its own scope, so that a table states what an all-bank command does to
-single banks at the channel level. Windowed rows (activation windows) are kept apart.
+A rule holds `following` back until `cycles` after the `window`-th last `preceding` at one level. A command looks at,
+and leaves its mark on, the levels from the channel down to its own scope, so that a table states what an all-bank
+command does to single banks at the channel level.
+
+A command that takes several ticks is stamped at its first one, while the file counts from last tick to last tick:
+
+    ticks between stamps = cycles * ticks per clock + (ticks of preceding - 1) - (ticks of following - 1)
 """
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from configs.device import Device
+from configs.device import MOST_BUSES, Device
 from configs.expression import evaluate
+from simulator.addressing import LEVELS, Addressing, addressing
 from simulator.isa import CODE_OF, KINDS, Kind, Scope
 
-LEVELS = (Scope.CHANNEL, Scope.BANK_GROUP, Scope.BANK)
-UNCONSTRAINED = -1
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One resolved pair; `level` indexes LEVELS, kinds are command codes, `source` is the row of the device's table."""
+
+    level: int
+    preceding: int
+    following: int
+    cycles: int
+    window: int
+    sibling: bool
+    source: int
 
 
 @dataclass(frozen=True, slots=True)
 class TimingTable:
-    """`gap` is int64[levels, kinds, kinds]; `windows` lists (level, preceding, following, cycles, window) as ints."""
+    """The rules that decide on a device, and per command code: its class, its bus, and the ticks it holds the bus.
 
-    gap: NDArray[np.int64]
-    windows: tuple[tuple[int, int, int, int, int], ...]
+    Kinds that no rule tells apart as the following command share a *class*; -1 stands for a kind the device does not
+    have. `causes` names every row of the table, then the event and the refresh a command may wait for.
+    """
+
+    rules: tuple[Rule, ...]
+    addressing: Addressing
+    class_of: tuple[int, ...]
+    bus: tuple[int, ...]
+    ticks: tuple[int, ...]
+    causes: tuple[str, ...]
+
+    @property
+    def classes(self) -> int:
+        """How many classes of following commands there are."""
+        return max(self.class_of) + 1
+
+    @property
+    def event(self) -> int:
+        """The cause of waiting for an event."""
+        return len(self.causes) - 1
+
+    def has(self, kind: Kind) -> bool:
+        """Return whether the device has commands of a kind."""
+        return self.class_of[CODE_OF[kind]] >= 0
+
+
+BUSES = MOST_BUSES
 
 
 def timing_table(device: Device) -> TimingTable:
-    """Resolve the constraint rows of a device; raises ValueError for a command the instruction set does not have."""
-    gap = np.full((len(LEVELS), len(KINDS), len(KINDS)), UNCONSTRAINED, dtype=np.int64)
-    windows = []
-    for row in device.constraints:
+    """Resolve the rows of a device; raises ValueError for what its file states of commands that do not exist."""
+    for name in (*device.command_ticks, *device.scopes):
+        _code(name)
+    rules = needed_rules(resolved_rules(device))
+    named = {code for rule in rules for code in (rule.preceding, rule.following)}
+    named |= {_code(name) for names in device.command_buses.values() for name in names.split()}
+    return TimingTable(
+        rules=rules,
+        addressing=addressing(device),
+        class_of=_classes(rules, named),
+        bus=_buses(device),
+        ticks=_ticks(device),
+        causes=(*(" ".join(map(str, row.row())) for row in device.active_constraints), "event"),
+    )
+
+
+def resolved_rules(device: Device) -> tuple[Rule, ...]:
+    """Return one rule per pair, level, window and kind of instance: the strictest, and the first of equal ones."""
+    ticks = _ticks(device)
+    strictest: dict[tuple[int, int, int, int, bool], Rule] = {}
+    for source, row in enumerate(device.active_constraints):
         level = LEVELS.index(Scope(row.level))
-        cycles = evaluate(row.cycles, device.timing)
+        cycles = evaluate(row.cycles, device.timing) * device.ticks_per_clock
         for preceding in map(_code, row.preceding):
             for following in map(_code, row.following):
-                if row.window > 1:
-                    windows.append((level, preceding, following, cycles, row.window))
-                else:
-                    gap[level, preceding, following] = max(gap[level, preceding, following], cycles)
-    return TimingTable(gap, tuple(windows))
+                gap = cycles + ticks[preceding] - ticks[following]
+                key = (level, preceding, following, row.window, row.sibling)
+                if key not in strictest or strictest[key].cycles < gap:
+                    strictest[key] = Rule(level, preceding, following, gap, row.window, row.sibling, source)
+    return tuple(strictest.values())
+
+
+def needed_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Drop each rule that another one at a level above it makes idle: what holds at the channel holds at its banks."""
+    plain = {(rule.level, rule.preceding, rule.following): rule for rule in rules if _is_plain(rule)}
+
+    def is_idle(rule: Rule) -> bool:
+        above = (plain.get((level, rule.preceding, rule.following)) for level in range(rule.level))
+        return _is_plain(rule) and any(
+            other is not None and (other.cycles, -other.source) >= (rule.cycles, -rule.source) for other in above
+        )
+
+    return tuple(rule for rule in rules if not is_idle(rule))
+
+
+def _is_plain(rule: Rule) -> bool:
+    return rule.window == 1 and not rule.sibling
+
+
+def _ticks(device: Device) -> tuple[int, ...]:
+    return tuple(device.command_ticks.get(kind.value, 1) for kind in KINDS)
+
+
+def _classes(rules: tuple[Rule, ...], named: set[int]) -> tuple[int, ...]:
+    asked: dict[int, list[tuple[int, ...]]] = {code: [] for code in sorted(named)}
+    for rule in rules:
+        asked[rule.following].append(
+            (rule.level, rule.preceding, rule.cycles, rule.window, rule.sibling, rule.source),
+        )
+    numbers: dict[tuple[tuple[int, ...], ...], int] = {}
+    class_of = [-1] * len(KINDS)
+    for code, rows in asked.items():
+        class_of[code] = numbers.setdefault(tuple(sorted(rows)), len(numbers))
+    return tuple(class_of)
+
+
+def _buses(device: Device) -> tuple[int, ...]:
+    """Return the bus of each command; one the file does not name is on the first."""
+    bus = [0] * len(KINDS)
+    for number, names in enumerate(device.command_buses.values()):
+        for name in names.split():
+            bus[_code(name)] = number
+    return tuple(bus)
 
 
 def _code(name: str) -> int:

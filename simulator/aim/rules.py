@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from configs.device import Device
 from configs.errors import UserError
 from configs.expression import evaluate
+from simulator.addressing import LEVELS
 from simulator.aim.trace_line import MASK_BITS
-from simulator.isa import CODE_OF, KINDS, Kind, scope_of
-from simulator.timing_table import LEVELS, timing_table
+from simulator.isa import CODE_OF, KINDS, Kind, Scope, scope_of
+from simulator.timing_table import TimingTable, timing_table
 
+PLACES = (Scope.CHANNEL, Scope.BANK_GROUP, Scope.BANK)
+"""The levels the public controller knows."""
+UNCONSTRAINED = -1
 QUEUE_LIMIT = 33
 """Entries a queue takes: the public controller nominally has 32 but tests size <= 32 before it adds one."""
 WRITES_TO_START = 26
@@ -63,16 +67,23 @@ def rules_of(device: Device) -> Rules:
     if missing:
         raise _unfit(device, f"one without the timing values {', '.join(missing)}")
     table = timing_table(device)
-    if table.windows:
+    if any(rule.window > 1 for rule in table.rules):
         raise _unfit(device, "one with an activation window")
     return Rules(
-        gap=table.gap,
-        scope=np.array([LEVELS.index(scope_of(kind)) for kind in KINDS], dtype=np.int64),
+        gap=_gaps(table),
+        scope=np.array([PLACES.index(scope_of(kind)) for kind in KINDS], dtype=np.int64),
         latency=np.array([_latency(kind, device) for kind in KINDS], dtype=np.int64),
         rows=np.array([_rows(kind) for kind in KINDS], dtype=np.int64),
         bank_groups=organisation.bank_groups,
         banks_per_group=organisation.banks_per_group,
     )
+
+
+def _gaps(table: TimingTable) -> NDArray[np.int64]:
+    gap = np.full((len(PLACES), len(KINDS), len(KINDS)), UNCONSTRAINED, dtype=np.int64)
+    for rule in table.rules:
+        gap[PLACES.index(LEVELS[rule.level]), rule.preceding, rule.following] = rule.cycles
+    return gap
 
 
 def _latency(kind: Kind, device: Device) -> int:

@@ -10,45 +10,44 @@ import pytest
 
 from configs.device import Constraint, Device
 from configs.expression import evaluate
-from simulator.channel import NEXT_REFRESH, NO_EVENTS, ChannelState, IllegalProgram, fresh_state
-from simulator.engine import run
-from simulator.engine_timing import resolve
-from simulator.isa import Affine, Command, Kind, Loop, Program, Scope, scope_of, walk
+from simulator.addressing import LEVELS, addressing
+from simulator.channel import NEXT_REFRESH, NO_EVENTS, ChannelState, IllegalProgram, fresh_state, longest_window
+from simulator.engine import Engine, Skipping
+from simulator.isa import CODE_OF, KINDS, REFRESHES, Affine, Command, Kind, Loop, Program, Scope, walk
 from simulator.program_code import flatten
 from simulator.reference_engine import LogEntry, run_reference
 from tests.engine_devices import AIM, COLUMN_WINDOWS, COMPAT, DEVICES, FEW_BANKS
 from tests.random_programs import random_events, random_program
 
 PROGRAMS_PER_DEVICE = 170
-DEPTH = {Scope.CHANNEL: 0, Scope.BANK_GROUP: 1, Scope.BANK: 2}
 
 
-def _random_phase(random: Random, device: Device) -> ChannelState:
-    state = fresh_state(device)
-    if device.refresh:
-        state.scalars[NEXT_REFRESH] = random.randint(1, device.timing["nREFI"])
+def _random_phase(random: Random, engine: Engine) -> ChannelState:
+    state = engine.fresh_state()
+    if engine.device.refresh:
+        state.scalars[NEXT_REFRESH] = random.randint(1, engine.timing.refresh_interval)
     return state
 
 
 @pytest.mark.parametrize("number", range(len(DEVICES)))
-def test_fast_engine_equals_reference_engine(number: int) -> None:
+def test_all_engines_equal_the_reference_engine(number: int) -> None:
     device, random = DEVICES[number], Random(number)
-    skipping, walking = resolve(device), resolve(device, skip_runs=False)
+    engines = [Engine(device, skipping, explain=True) for skipping in Skipping]
+    window = longest_window(engines[0].table)
     refreshes = 0
     for _ in range(PROGRAMS_PER_DEVICE):
-        reference_state = _random_phase(random, device)
-        skipping_state, walking_state = reference_state.copy(), reference_state.copy()
+        expected_state = _random_phase(random, engines[0])
+        states = [expected_state.copy() for _ in engines]
         # A second program goes on from the state that the first one left.
         for _ in range(random.choice((1, 1, 2))):
             program, events = random_program(random, device), random_events(random)
-            expected = run_reference(program, device, reference_state, events)
+            expected = run_reference(program, device, expected_state, events)
             code = flatten(program)
-            assert run(code, skipping, skipping_state, events) == expected, program
-            assert run(code, walking, walking_state, events) == expected, program
-            assert skipping_state == reference_state, program
-            assert walking_state == reference_state, program
+            for engine, state in zip(engines, states, strict=True):
+                assert engine.run(code, state, events) == expected, (engine.skipping, program)
+                assert state.same_future(expected_state, window), (engine.skipping, program)
             refreshes += expected.refreshes
-    assert (refreshes > 50) == device.refresh
+    assert (refreshes > 50) == bool(device.refresh)
 
 
 @pytest.mark.parametrize("device", [AIM, COMPAT, FEW_BANKS, COLUMN_WINDOWS], ids=["aim", "compat", "few", "windows"])
@@ -57,7 +56,7 @@ def test_logs_of_random_programs_obey_every_row_of_the_table(device: Device) -> 
     while checked < 6:
         program, events = random_program(random, device), random_events(random)
         log: list[LogEntry] = []
-        run_reference(program, device, _random_phase(random, device), events, log)
+        run_reference(program, device, _random_phase(random, Engine(device)), events, log)
         if not 20 < len(log) < 800:
             continue
         checked += 1
@@ -68,7 +67,7 @@ def test_logs_of_random_programs_obey_every_row_of_the_table(device: Device) -> 
 def _check_cycles(log: list[LogEntry], bounds: list[int], events: list[int]) -> None:
     """Every command stays behind its bound, and none waits for nothing: an event or a refresh explains the rest."""
     previous = -1
-    own = {Kind.PREA, Kind.REFab}
+    own = {Kind.PREA, Kind.PRE} | REFRESHES
     for entry, bound in zip(log, bounds, strict=True):
         earliest = max(bound, previous + 1)
         assert entry.cycle >= earliest, entry
@@ -100,21 +99,19 @@ def _row_bound(device: Device, row: Constraint, earlier: list[LogEntry], entry: 
 
 def _meets(device: Device, row: Constraint, past: LogEntry, entry: LogEntry) -> bool:
     """Return whether both commands reach down to the row's level, at the same place."""
-    level = DEPTH[Scope(row.level)]
-    if min(DEPTH[scope_of(past.kind)], DEPTH[scope_of(entry.kind)]) < level:
+    tree, level = addressing(device), LEVELS.index(Scope(row.level))
+    if min(tree.reach[CODE_OF[past.kind]], tree.reach[CODE_OF[entry.kind]]) <= level:
         return False
-    per_group = device.organisation.banks_per_group
-    places = ((0, 0), (past.bank // per_group, entry.bank // per_group), (past.bank, entry.bank))
-    return places[level][0] == places[level][1]
+    return past.bank // tree.banks_below[level] == entry.bank // tree.banks_below[level]
 
 
 def test_empty_program_changes_nothing() -> None:
     state = fresh_state(AIM)
     code, events = flatten(Program(())), np.zeros(0, dtype=np.int64)
-    report = run(code, resolve(AIM), state, events)
+    report = Engine(AIM, explain=True).run(code, state, events)
     assert report == run_reference(Program(()), AIM, fresh_state(AIM), events)
     assert (report.first_issue, report.last_issue, report.completed) == (-1, -1, 0)
-    assert state == fresh_state(AIM)
+    assert state.same_future(fresh_state(AIM), 0)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +126,7 @@ def test_both_engines_refuse_what_would_leave_the_arrays(program: Program, messa
     with pytest.raises(IllegalProgram, match=message):
         run_reference(program, AIM, fresh_state(AIM), NO_EVENTS)
     with pytest.raises(IllegalProgram, match=message):
-        run(flatten(program), resolve(AIM), fresh_state(AIM), NO_EVENTS)
+        Engine(AIM).run(flatten(program), fresh_state(AIM), NO_EVENTS)
 
 
 def test_both_engines_give_up_when_refreshes_leave_no_room() -> None:
@@ -138,11 +135,11 @@ def test_both_engines_give_up_when_refreshes_leave_no_room() -> None:
     with pytest.raises(IllegalProgram, match="MAC16: expected room between two refreshes"):
         run_reference(program, crowded, fresh_state(crowded), NO_EVENTS)
     with pytest.raises(IllegalProgram, match="MAC16: expected room between two refreshes"):
-        run(flatten(program), resolve(crowded), fresh_state(crowded), NO_EVENTS)
+        Engine(crowded).run(flatten(program), fresh_state(crowded), NO_EVENTS)
 
 
-def test_random_programs_meet_every_command() -> None:
-    random, kinds = Random(3), set()
+def test_random_programs_meet_every_command_of_the_device() -> None:
+    random, kinds, table = Random(3), set(), Engine(AIM).table
     for _ in range(60):
         kinds |= {command.kind for command in walk(random_program(random, AIM))}
-    assert kinds == set(Kind) - {Kind.REFab}
+    assert kinds == {kind for kind in KINDS if table.has(kind)} - REFRESHES | {Kind.SIGNAL, Kind.WAIT}
