@@ -9,19 +9,22 @@ from autotune import system_energy
 from autotune.problem import Codes, Evaluation, TaskMeasurement
 from autotune.scenario import Scenario
 from compiler.capacity import capacity_plan
+from compiler.device_table import device_table
 from compiler.instructions import instruction_count, program_size
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_steps
 from compiler.schedule import Schedule
-from simulator.energy import command_energy
+from configs.device import Basis, Case, Device
+from simulator.energy import on_basis
 from simulator.isa import CODE_OF, Kind
+from simulator.power import W_PER_PJ_PER_NS
 from simulator.step import PimPhase, Step
 from simulator.timeline import StepReport, StepSimulator
 
 Floats = NDArray[np.float64]
 # Lower bound of the latency in cycles for a slowdown of the host's transfers.
 LatencyFloor = Callable[[int], float]
-W_PER_PJ_PER_NS = 1e-3
+CASES: tuple[Case, ...] = ("low", "nominal", "high")
 
 
 def evaluate_design(
@@ -44,12 +47,12 @@ def evaluate_design(
     simulator.forget()
     reports, skewed = all_reports[: len(scenario.uniform_loads)], all_reports[len(scenario.uniform_loads) :]
     latencies_ns = np.array([system.device.nanoseconds(report.latency_cycles) for report in reports])
-    lines = [_energy_lines(scenario, codes, system, report) for report in reports]
-    mean_lines = {name: float(np.mean([line[name] for line in lines])) for name in lines[0]}
-    energy_pj = sum(value for name, value in mean_lines.items() if name != "energy_host_pj")
+    lines = mean_energy_lines(scenario, system.device, reports)
+    energy_pj = system_energy.total_pj(lines)
     latency_ns = float(latencies_ns.mean())
     details = {
-        **mean_lines,
+        **lines,
+        **_typical_energies(scenario, system.device, reports),
         **_figures(scenario, schedules, system, steps[0], reports[0]),
         "power_average_w": energy_pj / latency_ns * W_PER_PJ_PER_NS,
         "throughput_tokens_per_s": scenario.workload.batch / latency_ns * 1e9,
@@ -84,6 +87,26 @@ def fastest_pacing(simulator: StepSimulator, step: Step, floor: LatencyFloor) ->
     return best
 
 
+def mean_energy_lines(scenario: Scenario, device: Device, reports: Sequence[StepReport]) -> dict[str, float]:
+    """Return pJ of a step by place, on average over the reports, on the basis of the device's constants."""
+    table = device_table((device,), scenario.devices)
+    lines = [system_energy.energy_lines(scenario, device, table, report) for report in reports]
+    return {name: float(np.mean([line[name] for line in lines])) for name in lines[0]}
+
+
+def _typical_energies(scenario: Scenario, device: Device, reports: Sequence[StepReport]) -> dict[str, float]:
+    """Return the same total with typical currents, and at both ends of their band."""
+    totals = {
+        case: system_energy.total_pj(mean_energy_lines(scenario, on_basis(device, Basis.TYPICAL, case), reports))
+        for case in CASES
+    }
+    return {
+        "energy_typical_pj": totals["nominal"],
+        "energy_typical_low_pj": totals["low"],
+        "energy_typical_high_pj": totals["high"],
+    }
+
+
 def _measurements(scenario: Scenario, reports: Sequence[StepReport], bounds: Floats) -> tuple[TaskMeasurement, ...]:
     """Average each operator's share of the steps over its occurrences, rounded up to whole cycles."""
     found = []
@@ -93,29 +116,6 @@ def _measurements(scenario: Scenario, reports: Sequence[StepReport], bounds: Flo
         kind = "linear" if isinstance(shape, LinearShape) else "attention"
         found.append(TaskMeasurement(shape.name, kind, round(occurrences), int(np.ceil(cycles)), int(bound)))
     return tuple(found)
-
-
-def _energy_lines(scenario: Scenario, codes: Codes, system: System, report: StepReport) -> dict[str, float]:
-    """Return pJ by place; the host is shown and belongs to no total."""
-    table = scenario.table.take(scenario.hardware_index(codes[None, :]))
-    counts = report.counts.copy()
-    # Refreshes are counted from the latency, on idle channels too.
-    counts[CODE_OF[Kind.REFab]] = 0
-    per_command = command_energy(system.device)
-    latency = np.array([report.latency_cycles])
-    refresh = system_energy.refresh_pj(scenario, table, latency)
-    standby = system_energy.standby_pj(scenario, table, latency, np.array([report.channel_busy_cycles]))
-    moved = report.down_bytes + report.up_bytes
-    return {
-        "energy_rows_pj": float(counts @ per_command.row),
-        "energy_columns_pj": float(counts @ per_command.column),
-        "energy_data_bus_pj": float(counts @ per_command.data_bus),
-        "energy_controller_pj": float(counts @ per_command.controller),
-        "energy_refresh_pj": float(refresh[0]),
-        "energy_standby_pj": float(standby[0]),
-        "energy_link_pj": float(system_energy.link_pj(scenario, moved)),
-        "energy_host_pj": report.host_busy_cycles * system.device.clock_ps * system.host.power_w,
-    }
 
 
 def _figures(

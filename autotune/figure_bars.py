@@ -17,6 +17,7 @@ ENERGY_PLACES = {
     "energy_columns_pj": "columns, units",
     "energy_data_bus_pj": "data bus",
     "energy_controller_pj": "controller",
+    "energy_phy_pj": "PHY",
     "energy_refresh_pj": "refresh",
     "energy_standby_pj": "standby",
     "energy_link_pj": "link",

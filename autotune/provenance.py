@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from autotune.finished import FinishedRun
-from configs.device import HARDWARE_FOLDER, Device
+from autotune.system_energy import energy_of
+from configs.device import HARDWARE_FOLDER, Basis, Device
 
 PACKAGES = ("pim-explore", "torch", "numpy", "scipy", "numba", "xgboost-cpu", "xgboost", "optuna", "moocore", "pandas")
 SECTIONS = (
@@ -58,6 +59,10 @@ def provenance(run: FinishedRun) -> dict[str, object]:
         "machine": platform.machine(),
         "packages": package_versions(),
         "device": {"name": base.name, "title": base.title, "sha256": base.fingerprint()},
+        "energy_basis": {
+            "energy_pj": str(energy_of(run.problem.scenario).basis),
+            "energy_typical_pj": str(Basis.TYPICAL),
+        },
         "constants": [asdict(item) for item in device_constants(base, str(run.settings.get("hardware", "")))],
         "assumptions": list(base.assumptions),
     }
@@ -81,7 +86,7 @@ def device_constants(device: Device, name_or_path: str) -> tuple[Constant, ...]:
     sources: dict[str, str] = {}
     if path.is_file():
         sources = commented_keys(path.read_text(encoding="utf-8"))
-    content = device.model_dump(mode="json", include=set(SECTIONS), exclude_none=True)
+    content = device.model_dump(mode="json", exclude_none=True)
     return tuple(
         Constant(name, value, _source(name, sources))
         for section in SECTIONS

@@ -1,7 +1,7 @@
 """The report of a run: one HTML file that needs no network and runs no script; every name in it is escaped."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,24 @@ from autotune.constraints import prose
 from autotune.figure_bars import energy_parts_mj
 from autotune.figure_progress import knob_label
 from autotune.figures import Drawing
-from autotune.finished import FinishedRun, best_on_base, front_of, hand_point, hardware_values, shown_points
-from autotune.points import capacity_frame
+from autotune.finished import (
+    FinishedRun,
+    NamedPoint,
+    best_on_base,
+    front_of,
+    hand_point,
+    hardware_values,
+    shown_points,
+)
+from autotune.points import POINTS, capacity_frame
 from autotune.problem import HARDWARE_GROUP
 from autotune.provenance import device_constants, git_commit, package_versions
+from autotune.system_energy import energy_of
+from autotune.timelines import TIMELINE_FILE, UTILISATION_FILE
 from autotune.units import MJ_PER_PJ, MS_PER_NS
 from compiler.schedule import schedule_text
-from simulator.area import Case, dram_area_mm2
+from configs.device import Case
+from simulator.area import dram_area_mm2
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "report.html.j2"
@@ -53,6 +64,7 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
     return {
         "settings": run.shown_settings,
         "device": base,
+        "basis": str(energy_of(run.problem.scenario).basis),
         "stop": str(run.result.stop),
         "note": run.result.note,
         "evaluations": len(run.evaluations),
@@ -65,6 +77,7 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
         ],
         "findings": prose(run),
         "accuracy": _accuracy_rows(run),
+        "insides": [_inside_row(item) for item in shown_points(run)],
         "energies": [
             {"name": item.name, "point": item.point, "parts": energy_parts_mj(run, item.point)}
             for item in shown_points(run)
@@ -82,10 +95,31 @@ def _front_row(run: FinishedRun, point: int) -> dict[str, Any]:
         "point": point,
         "latency": f"{item.latency_ns * MS_PER_NS:.4g}",
         "energy": f"{item.energy_pj * MJ_PER_PJ:.4g}",
+        "typical": _typical_text(dict(item.details)),
         "area": f"{item.area_mm2:.1f}",
         "areas": " / ".join(f"{area:.1f}" for area in area_cases_mm2(run, point)),
         "knobs": list(hardware_values(run, point).values()),
         "numerics": run.numerics.get(item.codes, "not checked"),
+    }
+
+
+def _typical_text(details: Mapping[str, float]) -> str:
+    """Return the energy with typical currents and its band in mJ; empty where it is not modelled."""
+    names = ("energy_typical_pj", "energy_typical_low_pj", "energy_typical_high_pj")
+    if any(name not in details for name in names):
+        return ""
+    nominal, low, high = (f"{details[name] * MJ_PER_PJ:.4g}" for name in names)
+    return f"{nominal} ({low} to {high})"
+
+
+def _inside_row(item: NamedPoint) -> dict[str, Any]:
+    """Return a shown point and where the files that look inside it lie, seen from the report."""
+    folder = f"{POINTS}/{item.point}"
+    return {
+        "name": item.name,
+        "point": item.point,
+        "timeline": f"{folder}/{TIMELINE_FILE}",
+        "utilisation": f"{folder}/{UTILISATION_FILE}",
     }
 
 

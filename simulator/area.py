@@ -1,11 +1,8 @@
 """Silicon area of the dies of one device, at low, nominal and high constants."""
 
-from typing import Literal
-
-from configs.device import Area, Device
+from configs.device import Area, Case, Device
 from simulator.scaling import PAGE_AREA_MM2, interpolate
 
-Case = Literal["low", "nominal", "high"]
 GIB = 2**30
 
 

@@ -12,6 +12,7 @@ from autotune.exit_codes import DONE, INTERRUPTED
 from autotune.explore import Exploration, explore
 from autotune.result import StopReason
 from autotune.run_settings import RunSettings
+from autotune.system_energy import energy_of
 from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 PLAIN_WIDTH = 120
@@ -31,9 +32,9 @@ def explore_and_print(
 
 def _print_table(run: Exploration) -> None:
     table = Table(title=f"{len(run.front)} Pareto-optimal designs of {len(run.result.evaluations)} evaluated")
-    for heading in ("point", "ms/token", "mJ/token", "host mJ", "mm²", "W"):
+    for heading in ("point", "ms/token", "mJ/token", "typical", "host mJ", "mm²", "W"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("channels x banks x lanes, row B, buffer B", no_wrap=True)
+    table.add_column("chan. x banks x lanes, row B, buffer B", no_wrap=True)
     table.add_column("numerics", no_wrap=True)
     numbers = {evaluation.codes: number for number, evaluation in enumerate(run.result.evaluations)}
     for point in run.front:
@@ -42,6 +43,7 @@ def _print_table(run: Exploration) -> None:
             str(numbers[point.codes]),
             f"{point.latency_ns * MS_PER_NS:.4f}",
             f"{point.energy_pj * MJ_PER_PJ:.2f}",
+            f"{dict(point.details)['energy_typical_pj'] * MJ_PER_PJ:.2f}",
             f"{dict(point.details)['energy_host_pj'] * MJ_PER_PJ:.2f}",
             f"{point.area_mm2:.1f}",
             f"{dict(point.details)['power_average_w']:.1f}",
@@ -58,7 +60,9 @@ def _print_table(run: Exploration) -> None:
 
 
 def _closing_lines(run: Exploration) -> list[str]:
-    lines = [f"stopped: {run.result.stop}{'; ' + run.result.note if run.result.note else ''}"]
+    basis = energy_of(run.problem.scenario).basis
+    lines = [f"energy: mJ/token is with {basis} currents and was minimised; typical is the same with typical currents"]
+    lines.append(f"stopped: {run.result.stop}{'; ' + run.result.note if run.result.note else ''}")
     if run.result.batches:
         last = run.result.batches[-1]
         lines.append(
@@ -78,6 +82,7 @@ def _as_json(run: Exploration) -> dict[str, object]:
                 "point": numbers[point.codes],
                 "latency_ns": point.latency_ns,
                 "energy_pj": point.energy_pj,
+                "energy_typical_pj": dict(point.details)["energy_typical_pj"],
                 "area_mm2": point.area_mm2,
                 "numerics": run.numerics[point.codes],
                 "knobs": {

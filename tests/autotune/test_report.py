@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.finished import front_of
+from autotune.finished import front_of, written_points
 from autotune.outputs import write_outputs
 from autotune.provenance import commented_keys, device_constants, provenance
 from autotune.report import area_cases_mm2, write_report
@@ -45,7 +45,9 @@ def test_outputs_are_all_there(written):
     run, paths = written
     every = (*paths.tables, *paths.figures, *paths.constraints, paths.provenance, paths.report)
     assert all(path.stat().st_size > 0 for path in every)
-    assert sorted(path.name for path in (run.folder / "points").iterdir()) == sorted(str(p) for p in front_of(run))
+    assert sorted(path.name for path in (run.folder / "points").iterdir()) == sorted(
+        str(point) for point in written_points(run)
+    )
 
 
 def test_an_interrupted_run_without_evaluations_still_has_a_report(tmp_path):
@@ -83,3 +85,13 @@ def test_provenance_names_versions_and_no_paths(tmp_path):
     assert {"numpy", "torch"} <= set(sheet["packages"])
     assert "/home/" not in json.dumps(sheet)
     assert sheet["seed"] == 0
+
+
+def test_report_and_provenance_say_on_which_basis_energy_was_minimised(tmp_path):
+    run = finished_run(tmp_path)
+    text = write_report(run, ()).read_text()
+    details = dict(run.evaluations[front_of(run)[0]].details)
+    nominal, low, high = (f"{details[f'energy_typical{case}_pj'] * 1e-9:.4g}" for case in ("", "_low", "_high"))
+    assert f"{nominal} ({low} to {high})" in text
+    assert "minimised the energy with datasheet currents" in text
+    assert provenance(run)["energy_basis"] == {"energy_pj": "datasheet", "energy_typical_pj": "typical"}
