@@ -14,10 +14,12 @@ from autotune.commands.hardware import hardware_command
 from autotune.commands.import_model import import_command
 from autotune.commands.models import models_command
 from autotune.commands.replay import replay_command
+from autotune.commands.timeline import timeline_command
 from autotune.exit_codes import run_to_exit_code
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=False)
 app.command("replay")(replay_command)
+app.command("timeline")(timeline_command)
 app.command("import")(import_command)
 app.command("check")(check_command)
 app.command("models")(models_command)

@@ -103,6 +103,11 @@ def shown_points(run: FinishedRun) -> tuple[NamedPoint, ...]:
     return tuple(first.values())
 
 
+def written_points(run: FinishedRun) -> tuple[int, ...]:
+    """Return the points that get a folder: the front, fastest first, then what else is shown."""
+    return tuple(dict.fromkeys((*front_of(run), *(item.point for item in shown_points(run)))))
+
+
 def hardware_values(run: FinishedRun, point: int) -> dict[str, int | str]:
     """Return the hardware knobs of a point by name."""
     pairs = zip(run.problem.knobs, run.evaluations[point].codes, strict=True)

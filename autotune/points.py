@@ -1,4 +1,7 @@
-"""A folder per Pareto point with everything needed to build and check it: device, schedules, programs, memory plan."""
+"""A folder per point with everything needed to build and check it: device, schedules, programs, memory plan.
+
+Points that figures and tables show have a timeline of their step and its utilisation as well.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -9,8 +12,10 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from autotune.finished import FinishedRun, front_of
+from autotune.finished import FinishedRun, shown_points, written_points
+from autotune.stored_points import PACING
 from autotune.tables import write_csv
+from autotune.timelines import look_inside, write_inside
 from compiler.capacity import capacity_plan, copies_of
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_steps
@@ -20,14 +25,19 @@ from configs.device import Device
 from simulator.program_text import print_program
 from simulator.step import HostPhase, PimPhase, Step
 
+POINTS = "points"
 DEVICE_FILE = "device.yaml"
 
 
 def write_points(run: FinishedRun) -> tuple[Path, ...]:
-    """Write a folder for every Pareto point, remove those of points that left the front, and return the folders."""
-    parent = run.folder / "points"
+    """Write a folder for every Pareto or shown point, remove those of earlier ones, and return the folders."""
+    parent = run.folder / POINTS
     parent.mkdir(parents=True, exist_ok=True)
-    folders = tuple(_write_point(run, point, parent / str(point)) for point in front_of(run))
+    folders = tuple(_write_point(run, point, parent / str(point)) for point in written_points(run))
+    for item in shown_points(run):
+        evaluation = run.evaluations[item.point]
+        slowdown = int(dict(evaluation.details)[PACING])
+        write_inside(look_inside(run.problem, evaluation.codes, slowdown), parent / str(item.point))
     for earlier in parent.iterdir():
         if (earlier / DEVICE_FILE).is_file() and earlier.name.isdigit() and earlier not in folders:
             shutil.rmtree(earlier)
@@ -69,11 +79,7 @@ def capacity_frame(workload: Workload, schedules: dict[str, Schedule], system: S
 def device_text(device: Device) -> str:
     """Return a device as a file that `load_device` reads back to an equal device."""
     content: dict[str, Any] = device.model_dump(mode="json", exclude_none=True)
-    content["constraints"] = [
-        [item.level, " ".join(item.preceding), " ".join(item.following), item.cycles]
-        + ([item.window] if item.window != 1 else [])
-        for item in device.constraints
-    ]
+    content["constraints"] = [item.row() for item in device.constraints]
     return yaml.safe_dump(content, sort_keys=False, width=120, default_flow_style=None, allow_unicode=True)
 
 

@@ -13,6 +13,7 @@ from autotune.problem import HARDWARE_GROUP, Evaluation, Knob, Problem
 from autotune.units import MJ_PER_PJ, MS_PER_NS
 
 CSV_FLOAT = "%.9g"
+TRIALS_FILE = "trials.parquet"
 UNIT_WORDS = {"B": "bytes"}
 TEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -74,7 +75,7 @@ def write_tables(run: FinishedRun) -> tuple[Path, ...]:
     pareto = pareto_frame(run.problem, run.evaluations, run.numerics)
     tables = run.folder / "tables"
     tables.mkdir(parents=True, exist_ok=True)
-    parquet, tex = run.folder / "trials.parquet", tables / "pareto.tex"
+    parquet, tex = run.folder / TRIALS_FILE, tables / "pareto.tex"
     trials.to_parquet(parquet, index=False)
     tex.write_text(pareto_tex(run.problem, pareto), encoding="utf-8")
     return (

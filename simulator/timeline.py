@@ -3,32 +3,48 @@
 Times are cycles of the device clock from the moment the token id is known to the host. Operators run in program order,
 each when the operators it depends on have finished and its server is free; what crosses the link waits for the chunk
 before it in the same direction. All channels of all devices are in lock-step, so that one channel is simulated.
+A `StepObserver` is told everything on the way (`simulator.step_log` keeps it).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from configs.device import Device, Host, Link
-from simulator.channel import fresh_state
-from simulator.engine import run
-from simulator.engine_timing import EngineTiming, resolve
+from simulator.channel import RunReport
+from simulator.engine import Engine
 from simulator.isa import KINDS, Program
+from simulator.issue_log import IssueLog
 from simulator.program_code import ProgramCode, flatten
 from simulator.step import HostPhase, Phase, PimPhase, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """One piece of the timeline for looking inside: `server` is host, down, up or channel."""
+class Job:
+    """One piece of work of the server host, down or up; down and up are the directions of the link."""
 
     server: str
-    name: str
+    phase: str
     start_cycle: int
     end_cycle: int
+    chunk_bytes: int
+
+
+class StepObserver(Protocol):
+    """Told what happens while a step is walked, operator by operator in program order."""
+
+    def served(self, job: Job) -> None:
+        """Host or link did a piece of the current operator."""
+
+    def executed(self, phase: PimPhase, report: RunReport, log: IssueLog) -> None:
+        """The channel executed a phase of the current operator."""
+
+    def finished(self, task_index: int, ready: int, end: int, moved: int) -> None:
+        """The current operator, ready at a cycle, ended at another, and so moved the end of the step by some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +67,6 @@ class StepReport:
     link_busy_cycles: int
     refreshes: int
     slowdown: int
-    spans: tuple[Span, ...] = ()
 
 
 @dataclass(slots=True)
@@ -61,15 +76,15 @@ class Server:
     name: str
     free: int = 0
     busy: int = 0
-    spans: list[Span] | None = None
+    observer: StepObserver | None = None
 
-    def serve(self, name: str, ready: int, duration: int) -> int:
+    def serve(self, phase: str, ready: int, duration: int, chunk_bytes: int = 0) -> int:
         """Serve one job after those before it; return when it ends."""
         start = max(self.free, ready)
         self.free = start + duration
         self.busy += duration
-        if self.spans is not None:
-            self.spans.append(Span(self.name, name, start, self.free))
+        if self.observer is not None:
+            self.observer.served(Job(self.name, phase, start, self.free, chunk_bytes))
         return self.free
 
 
@@ -88,18 +103,20 @@ class Totals:
 class StepSimulator:
     """Runs steps on one device type; keeps what depends on the device or a program alone."""
 
-    def __init__(self, device: Device, *, log_spans: bool = False) -> None:
+    def __init__(self, device: Device) -> None:
         """Resolve the timing table once; raises ValueError for a device without link or host."""
         if device.link is None or device.host is None:
             raise ValueError(f"{device.name} has no link or host section: a step needs both")
         self.device, self.link, self.host = device, device.link, device.host
-        self.timing: EngineTiming = resolve(device)
-        self.log_spans = log_spans
+        self.engine = Engine(device)
         self._codes: dict[int, tuple[Program, ProgramCode]] = {}
 
-    def run(self, step: Step, slowdown: int = 1) -> StepReport:
-        """Simulate one step from fresh channels; with `slowdown` the host sends and takes chunks that much slower."""
-        return _Run(self, slowdown).execute(step)
+    def run(self, step: Step, slowdown: int = 1, observer: StepObserver | None = None) -> StepReport:
+        """Simulate one step from fresh channels; with `slowdown` the host sends and takes chunks that much slower.
+
+        An observer changes nothing but the time this takes.
+        """
+        return _Run(self, slowdown, observer).execute(step)
 
     def forget(self) -> None:
         """Drop the flattened programs of the steps so far."""
@@ -123,22 +140,22 @@ class StepSimulator:
     @property
     def bytes_per_cycle(self) -> float:
         """What one direction of the link moves in a cycle."""
-        return self.link.bandwidth_gb_per_s * self.device.clock_ps / 1000
+        return self.link.bandwidth_gb_per_s * self.device.cycle_ps / 1000
 
     def cycles(self, nanoseconds: float) -> int:
         """Convert a duration to whole cycles, rounded up."""
-        return ceil(nanoseconds * 1000 / self.device.clock_ps)
+        return ceil(nanoseconds * 1000 / self.device.cycle_ps)
 
 
 class _Run:
     """One walk over a step; owns the mutable servers and the channel."""
 
-    def __init__(self, simulator: StepSimulator, slowdown: int) -> None:
+    def __init__(self, simulator: StepSimulator, slowdown: int, observer: StepObserver | None) -> None:
         self.of = simulator
         self.slowdown = slowdown
-        self.spans: list[Span] | None = [] if simulator.log_spans else None
-        self.hosts, self.down, self.up = (Server(name, spans=self.spans) for name in ("host", "down", "up"))
-        self.channel = fresh_state(simulator.device)
+        self.observer = observer
+        self.hosts, self.down, self.up = (Server(name, observer=observer) for name in ("host", "down", "up"))
+        self.channel = simulator.engine.fresh_state()
         self.totals = Totals()
         self.latency = simulator.cycles(simulator.link.latency_ns)
 
@@ -147,12 +164,15 @@ class _Run:
         owner_cycles: dict[str, int] = {}
         end = 0
         for task_index, dependencies in zip(step.sequence, step.dependencies, strict=True):
-            time = max((finished[index] for index in dependencies), default=0)
+            ready = time = max((finished[index] for index in dependencies), default=0)
+            before = end
             for phase in step.tasks[task_index].phases:
                 time = self._phase(phase, time)
                 owner_cycles[phase.owner] = owner_cycles.get(phase.owner, 0) + max(end, time) - end
                 end = max(end, time)
             finished.append(time)
+            if self.observer is not None:
+                self.observer.finished(task_index, ready, time, end - before)
         return self._report(end, owner_cycles)
 
     def _phase(self, phase: Phase, ready: int) -> int:
@@ -165,19 +185,26 @@ class _Run:
         link = self.of.link
         arrivals = np.array(
             [
-                self.down.serve(phase.name, ready, self.of.transfer_cycles(link, chunk, self.slowdown)) + self.latency
+                self.down.serve(phase.name, ready, self.of.transfer_cycles(link, chunk, self.slowdown), chunk)
+                + self.latency
                 for chunk in phase.down_bytes
             ],
             dtype=np.int64,
         )
-        report = run(self.of.code(phase.program), self.of.timing, self.channel, arrivals)
+        report = self._execute(phase, arrivals)
         self._count(phase, report.counts, report.refreshes, report.completed - report.first_issue)
-        if self.spans is not None:
-            self.spans.append(Span("channel", phase.name, report.first_issue, report.completed))
         end = ready
         for chunk, signal in zip(phase.up_bytes, report.signals, strict=True):
-            end = self.up.serve(phase.name, signal, self.of.transfer_cycles(link, chunk, self.slowdown)) + self.latency
+            duration = self.of.transfer_cycles(link, chunk, self.slowdown)
+            end = self.up.serve(phase.name, signal, duration, chunk) + self.latency
         return end
+
+    def _execute(self, phase: PimPhase, arrivals: NDArray[np.int64]) -> RunReport:
+        if self.observer is None:
+            return self.of.engine.run(self.of.code(phase.program), self.channel, arrivals)
+        report, log = self.of.engine.run_logged(self.of.code(phase.program), self.channel, arrivals)
+        self.observer.executed(phase, report, log)
+        return report
 
     def _count(self, phase: PimPhase, counts: tuple[int, ...], refreshes: int, busy: int) -> None:
         totals = self.totals
@@ -202,5 +229,4 @@ class _Run:
             link_busy_cycles=max(self.down.busy, self.up.busy),
             refreshes=totals.refreshes,
             slowdown=self.slowdown,
-            spans=tuple(self.spans or ()),
         )

@@ -46,6 +46,13 @@ def test_help_is_there_within_a_second():
         (["replay", "missing.trace"], "missing.trace"),
         (["import", "lama"], "did you mean"),
         (["--modell", "llama"], "No such option"),
+        (["timeline"], "a run folder or --model"),
+        (["timeline", "missing", "--model", "llama"], "found both"),
+        (["timeline", "missing"], "no run.yaml"),
+        (["timeline", "--model", "lama"], "did you mean"),
+        (["timeline", "--model", "llama", "--detail", "some"], "none, first, all"),
+        (["timeline", "--model", "llama", "--mapping", "best"], "hand, overlapped"),
+        (["timeline", "--model", "llama", "--out", "trace.txt"], ".json.gz"),
     ],
 )
 def test_users_mistake_is_one_clear_line_and_exit_code_two(arguments, expected):
@@ -75,6 +82,24 @@ def test_small_run_leaves_its_folder_and_says_that_numerics_passed(tiny_model, t
         "run.yaml", "evaluations.jsonl", "study.journal", "trials.parquet", "trials.csv", "pareto.csv", "report.html",
         "constraints.json", "provenance.json", "figures", "points",
     } <= left  # fmt: skip
+
+
+def test_timeline_of_a_run_and_of_a_mapping_are_written_and_told(tiny_model, tmp_path):
+    out, trace, table = tmp_path / "run", tmp_path / "trace.json", tmp_path / "operators.csv"
+    result = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--out", str(out), "--json", "--quiet")
+    fastest = json.loads(result.stdout)["pareto"][0]
+    told = _run("timeline", str(out), "--out", str(trace), "--csv", str(table), "--json")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["latency_ns"] == fastest["latency_ns"]
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert table.read_text().startswith("operator,task,occurrence,start_cycle")
+    arguments = ("--context", "300", "--mapping", "overlapped", "--detail", "none", "--out", f"{trace}.gz")
+    told = _run("timeline", "--model", tiny_model, *arguments)
+    assert told.returncode == 0, told.stderr
+    assert "lm_head" in told.stdout
+    missing = _run("timeline", str(out), "99", "--out", str(trace))
+    assert missing.returncode == 2
+    assert "a point from 0 to 3" in missing.stderr
 
 
 def test_folder_of_another_run_is_not_overwritten(tiny_model, tmp_path):

@@ -1,9 +1,9 @@
-"""The folder of a Pareto point: its device loads back, its programs parse, its memory plan is the one evaluated."""
+"""The folder of a point: its device loads back, its programs parse, its memory plan is the one evaluated."""
 
 import numpy as np
 import pandas as pd
 
-from autotune.finished import front_of
+from autotune.finished import written_points
 from autotune.points import write_points
 from configs.device import load_device
 from simulator.program_text import parse_program
@@ -12,7 +12,7 @@ from tests.autotune.finished_runs import finished_run
 
 def test_devices_load_back_equal(tmp_path):
     run = finished_run(tmp_path)
-    for folder, point in zip(write_points(run), front_of(run), strict=True):
+    for folder, point in zip(write_points(run), written_points(run), strict=True):
         system = run.problem.scenario.system(np.array(run.evaluations[point].codes))
         assert load_device(str(folder / "device.yaml")) == system.device
 
@@ -27,7 +27,7 @@ def test_programs_and_schedules_are_text(tmp_path):
 
 def test_memory_plans_add_up_to_the_rows_of_the_evaluation(tmp_path):
     run = finished_run(tmp_path)
-    for folder, point in zip(write_points(run), front_of(run), strict=True):
+    for folder, point in zip(write_points(run), written_points(run), strict=True):
         plan = pd.read_csv(folder / "capacity.csv")
         on_device = plan[plan["memory"] == "device"]
         assert on_device["rows_total"].sum() == dict(run.evaluations[point].details)["rows_used_per_bank"]

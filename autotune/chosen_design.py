@@ -1,0 +1,73 @@
+"""The design to look inside, made ready: a point of a finished run, or a plain mapping on a base device."""
+
+from math import isclose
+from pathlib import Path
+
+from autotune.hand_mapping import hand_mapping, overlapped_mapping
+from autotune.problem_spec import problem_spec
+from autotune.run_settings import RUN_FILE, RunSettings, load_settings, stored_settings
+from autotune.stored_points import PACING, stored_point
+from autotune.timelines import Inside, look_inside
+from configs.errors import UserError
+from configs.knobs import base_knobs
+
+MAPPINGS = {"hand": hand_mapping, "overlapped": overlapped_mapping}
+SAME_LATENCY = 1e-12
+
+
+def inside_of_run(folder: Path, point: int | None) -> Inside:
+    """Look inside a point of a run, by default its fastest; raises UserError when it is not what was evaluated."""
+    problem = problem_spec(_settings(folder))()
+    chosen = stored_point(folder, problem.knobs, point)
+    inside = look_inside(problem, chosen.codes, chosen.slowdown)
+    # The latency of a mixture of experts can be the mean over several routings, of which one is looked at.
+    one_routing = len(problem.scenario.uniform_loads) == 1
+    if one_routing and not isclose(inside.latency_ns, chosen.latency_ns, rel_tol=SAME_LATENCY):
+        raise UserError(
+            where=f"{folder}, point {chosen.point}",
+            expected=f"the {chosen.latency_ns} ns of its evaluation",
+            found=f"{inside.latency_ns} ns",
+            way_out="the device file or the program has changed since: make a new run",
+        )
+    return inside
+
+
+def inside_of_mapping(settings: RunSettings, mapping: str) -> Inside:
+    """Look inside a plain mapping on the base device, transfers paced as an evaluation would; raises UserError."""
+    problem = problem_spec(settings)()
+    scenario = problem.scenario
+    schedules = MAPPINGS[mapping](problem.space.schedulables, scenario.system_of_base)
+    codes = problem.space.encode(base_knobs(scenario.base), schedules)
+    where = f"the {mapping} mapping of {settings.model} on {settings.hardware}"
+    if codes is None:
+        raise UserError(
+            where=where,
+            expected="a device with values that the knobs can have",
+            found="others",
+            way_out="explore hardware lists them",
+        )
+    if not problem.legal(codes[None, :])[0]:
+        raise UserError(
+            where=where,
+            expected="a legal design",
+            found="; ".join(problem.reasons(codes)),
+            way_out="add devices (--devices auto), shorten the context, or take the other mapping",
+        )
+    evaluation = problem.evaluate(problem.canonical(codes[None, :])[0])
+    return look_inside(problem, evaluation.codes, int(dict(evaluation.details)[PACING]))
+
+
+def _settings(folder: Path) -> RunSettings:
+    stored = load_settings(folder)
+    try:
+        if stored is not None:
+            return stored_settings(stored)
+    except (KeyError, TypeError):
+        # A damaged file is told like a missing one.
+        pass
+    raise UserError(
+        where=str(folder),
+        expected="the folder of a run",
+        found=f"no {RUN_FILE}" if stored is None else f"a damaged {RUN_FILE}",
+        way_out="give the folder that explore named, such as runs/NAME",
+    )

@@ -1,0 +1,122 @@
+"""`explore timeline`: write the timeline of one design's decode step and tell how well it used what it ran on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from autotune.timelines import Inside
+
+PLAIN_WIDTH = 132
+HEADINGS = (
+    *("times", "µs", "step", "units", "data\nbus", "command\nbus"),
+    *("activates", "row\nhits", "refreshes", "link\nMB", "host\nµs"),
+)
+
+
+def timeline_command(
+    run: Annotated[Path | None, typer.Argument(help="folder of a finished run", metavar="RUN_FOLDER")] = None,
+    point: Annotated[int | None, typer.Argument(help="point of the run; by default its fastest", min=0)] = None,
+    model: Annotated[
+        str, typer.Option(help="instead of a run: a built-in model, alias, or path of a config.json")
+    ] = "",
+    mapping: Annotated[str, typer.Option(help="how to map it: hand or overlapped")] = "hand",
+    hardware: Annotated[str, typer.Option(help="device for it: a name or the path of a .yaml file")] = "gddr6-aim",
+    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
+    context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
+    devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
+    detail: Annotated[
+        str, typer.Option(help="operators shown down to their commands: none, first (of every task) or all")
+    ] = "first",
+    out: Annotated[Path, typer.Option(help="the timeline: .json.gz or .json")] = Path("timeline.json.gz"),
+    csv: Annotated[Path | None, typer.Option(help="write the utilisation of every operator to this .csv")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print the utilisation of every task as JSON")] = False,
+) -> None:
+    """Write a timeline of one decode step that ui.perfetto.dev opens, and print how well each task used the hardware.
+
+    explore timeline runs/mine 12, or explore timeline --model llama
+    """
+    from autotune.chosen_design import MAPPINGS, inside_of_mapping, inside_of_run
+    from autotune.run_settings import RunSettings
+    from autotune.timelines import save_timeline, save_utilisation, task_frame
+    from configs.errors import UserError
+    from simulator.perfetto import require_trace_name
+    from simulator.step_trace import Detail
+
+    require_trace_name(out)
+    _require_among(detail, tuple(Detail), "--detail")
+    _require_among(mapping, tuple(MAPPINGS), "--mapping")
+    if (run is None) == (not model):
+        raise UserError(
+            where="explore timeline",
+            expected="a run folder or --model",
+            found="neither" if run is None else "both",
+            way_out="give one of them",
+        )
+    if run is not None:
+        inside = inside_of_run(run, point)
+    else:
+        settings = RunSettings(model=model, hardware=hardware, batch=batch, context=context_length, devices=devices)
+        inside = inside_of_mapping(settings, mapping)
+    save_timeline(inside, Detail(detail), out)
+    if csv is not None:
+        save_utilisation(inside, csv)
+    tasks = task_frame(inside.log)
+    if json:
+        _print_json(inside, tasks, out)
+    else:
+        _print_table(inside, tasks, out)
+
+
+def _require_among(value: str, allowed: Sequence[str], where: str) -> None:
+    from configs.errors import UserError
+
+    if value not in allowed:
+        raise UserError(
+            where=where, expected=f"one of {', '.join(allowed)}", found=repr(value), way_out="give one of these"
+        )
+
+
+def _print_json(inside: "Inside", tasks: "pd.DataFrame", out: Path) -> None:
+    import json
+
+    fields = {"timeline": str(out), "latency_ns": inside.latency_ns, "tasks": tasks.to_dict("records")}
+    typer.echo(json.dumps(fields))
+
+
+def _print_table(inside: "Inside", tasks: "pd.DataFrame", out: Path) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from autotune.units import MS_PER_NS
+
+    device = inside.log.device.name
+    table = Table(title=escape(f"{inside.model} on {device}, {inside.latency_ns * MS_PER_NS:.4f} ms"))
+    table.add_column("task", no_wrap=True)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in tasks.to_dict("records"):
+        shares = ("step_share", "mac_duty", "data_bus_busy_share", "command_bus_busy_share")
+        table.add_row(
+            escape(row["task"]),
+            str(row["occurrences"]),
+            f"{row['moved_end_ns'] / 1e3:,.1f}",
+            *(f"{row[name]:.1%}" for name in shares),
+            f"{row['row_activations']:,}",
+            f"{row['row_hits'] / row['column_accesses']:.1%}" if row["column_accesses"] else "",
+            f"{row['refreshes']:,}",
+            f"{(row['link_down_bytes'] + row['link_up_bytes']) / 1e6:,.3f}",
+            f"{row['host_ns'] / 1e3:,.1f}",
+        )
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, PLAIN_WIDTH)
+    console.print(table)
+    console.print("µs, step: how far the task's operators moved the end of the step, and their share of it")
+    console.print("units to refreshes: of one channel, busy shares of the operators' own time; link: per device")
+    console.print(escape(f"timeline: {out}, to be opened in ui.perfetto.dev"), soft_wrap=True)
