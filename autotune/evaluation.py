@@ -131,6 +131,7 @@ def _figures(
         "rows_used_per_bank": float(plan.rows_needed),
         "rows_available_per_bank": float(plan.rows_available),
         "refreshes_per_channel": float(report.refreshes),
+        "refresh_wait_share": report.refresh_cycles / report.latency_cycles,
         "commands_simulated": float(report.commands_simulated),
         "mac_duty": float(macs * system.device.timing["nCCDMAC"] / report.latency_cycles),
         "host_busy_share": report.host_busy_cycles / report.latency_cycles,

@@ -1,6 +1,7 @@
 """The report of a run: one HTML file that needs no network and runs no script; every name in it is escaped."""
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from autotune.points import POINTS, capacity_frame
 from autotune.problem import HARDWARE_GROUP
 from autotune.provenance import device_constants, git_commit, package_versions
 from autotune.system_energy import energy_of
-from autotune.timelines import TIMELINE_FILE, UTILISATION_FILE
+from autotune.timelines import SUMMARY_FILE, TIMELINE_FILE, UTILISATION_FILE
 from autotune.units import MJ_PER_PJ, MS_PER_NS
 from compiler.schedule import schedule_text
 from configs.device import Case
@@ -77,7 +78,7 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
         ],
         "findings": prose(run),
         "accuracy": _accuracy_rows(run),
-        "insides": [_inside_row(item) for item in shown_points(run)],
+        "insides": [_inside_row(run, item) for item in shown_points(run)],
         "energies": [
             {"name": item.name, "point": item.point, "parts": energy_parts_mj(run, item.point)}
             for item in shown_points(run)
@@ -112,15 +113,25 @@ def _typical_text(details: Mapping[str, float]) -> str:
     return f"{nominal} ({low} to {high})"
 
 
-def _inside_row(item: NamedPoint) -> dict[str, Any]:
-    """Return a shown point and where the files that look inside it lie, seen from the report."""
+def _inside_row(run: FinishedRun, item: NamedPoint) -> dict[str, Any]:
+    """Return a shown point, what its step waited for, and where the files that look inside it lie."""
     folder = f"{POINTS}/{item.point}"
+    found = _summary(run.folder / folder / SUMMARY_FILE)
     return {
+        "refresh": f"{found['refresh_wait_share']:.1%}" if found else "",
+        "wait": f"{found['longest_wait']}: {found['longest_wait_share']:.1%}" if found.get("longest_wait") else "",
+        "peak": f"{found['power_peak_w']:.1f}" if "power_peak_w" in found else "",
+        "average": f"{found['power_in_channels_average_w']:.1f}" if "power_peak_w" in found else "",
         "name": item.name,
         "point": item.point,
         "timeline": f"{folder}/{TIMELINE_FILE}",
         "utilisation": f"{folder}/{UTILISATION_FILE}",
     }
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    """Return the figures that the folder of a point holds, none where it was not written."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def _comparison(run: FinishedRun) -> tuple[str, ...]:

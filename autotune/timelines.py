@@ -1,8 +1,9 @@
-"""Looking inside a design: the timeline of its decode step, and how well every operator used what it ran on.
+"""Looking inside a design: the timeline of its decode step, how well every operator used what it ran on, and waits.
 
 A mixture of experts is shown under its first routing draw.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +16,22 @@ from autotune.units import MS_PER_NS
 from compiler.instructions import instruction_count
 from compiler.lowering import lower_steps
 from configs.errors import UserError
+from simulator.command_runs import joined
+from simulator.isa import KINDS
 from simulator.perfetto import save_trace
+from simulator.power import WINDOW_NS, average_power_w, peak_power_w
 from simulator.step_log import StepLog, log_step
 from simulator.step_trace import Detail, step_trace
 from simulator.timeline import StepSimulator
+from simulator.timing_table import timing_table
+from simulator.usage import usage
 from simulator.utilisation import OperatorUse, Use, use_by_task, utilisation
 
 TIMELINE_FILE = "timeline.json.gz"
 UTILISATION_FILE = "utilisation.csv"
+STALLS_FILE = "stalls.csv"
+SUMMARY_FILE = "inside.json"
+ISSUING, REFRESH = "commands issue", "refresh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ def look_inside(problem: DecodeProblem, design: tuple[int, ...], slowdown: int) 
     scenario, codes = problem.scenario, np.array(design, dtype=np.int64)
     system = scenario.system(codes)
     step = lower_steps(scenario.workload, problem.space.schedules(codes), system, scenario.uniform_loads[:1])[0]
-    log = log_step(StepSimulator(system.device), step, slowdown)
+    log = log_step(StepSimulator(system.device, explain=True), step, slowdown)
     return Inside(scenario.workload.model, log, int(system.pool.channels))
 
 
@@ -71,6 +80,8 @@ def write_inside(inside: Inside, folder: Path) -> None:
     """Write the timeline and the operators' utilisation into the folder of a point."""
     save_timeline(inside, Detail.FIRST, folder / TIMELINE_FILE)
     save_utilisation(inside, folder / UTILISATION_FILE)
+    write_csv(stall_frame(inside.log), folder / STALLS_FILE)
+    (folder / SUMMARY_FILE).write_text(json.dumps(summary(inside), indent=1) + "\n", encoding="utf-8")
 
 
 def utilisation_frame(log: StepLog) -> pd.DataFrame:
@@ -84,6 +95,47 @@ def task_frame(log: StepLog) -> pd.DataFrame:
     total = use_by_task(utilisation(log))
     rows = [{"task": task, "occurrences": times} | _use_row(use, log) for task, (times, use) in total.items()]
     return pd.DataFrame(rows, columns=list(rows[0]) if rows else [])
+
+
+def summary(inside: Inside) -> dict[str, float | str]:
+    """Return the figures of the whole step; power is that of all channels, in lock-step, without link and host.
+
+    The peak is over every window of the stated length. Power is left out where the device has no energy section.
+    """
+    log = inside.log
+    stalls = stall_frame(log)
+    waits = stalls[~stalls["cause"].isin((ISSUING, REFRESH))]
+    found: dict[str, float | str] = {
+        "latency_ns": inside.latency_ns,
+        "refresh_wait_share": log.report.refresh_cycles / log.report.latency_cycles,
+        "longest_wait": str(waits["cause"].iloc[0]) if len(waits) else "",
+        "longest_wait_share": float(waits["step_share"].iloc[0]) if len(waits) else 0.0,
+    }
+    if log.device.energy is None:
+        return found
+    cycles, kinds = joined([execution.runs for execution in log.executions]).issues()
+    return found | {
+        "power_peak_w": inside.channels * peak_power_w(cycles, kinds, log.device),
+        "power_in_channels_average_w": inside.channels * average_power_w(cycles, kinds, log.device, inside.latency_ns),
+        "power_window_ns": WINDOW_NS,
+    }
+
+
+def stall_frame(log: StepLog) -> pd.DataFrame:
+    """Return what the channel's time went into, largest first: issuing, waiting for refresh, for each other cause."""
+    report = log.report
+    found = usage(
+        log.device,
+        timing_table(log.device),
+        np.zeros(len(KINDS), dtype=np.int64),
+        report.refresh_cycles,
+        report.stalls.tolist(),
+    )
+    rows = [(ISSUING, report.commands_simulated), (REFRESH, found.refresh_cycles)]
+    rows += [(stall.cause, stall.cycles) for stall in found.stalls]
+    frame = pd.DataFrame(rows, columns=["cause", "cycles"])
+    frame["step_share"] = frame["cycles"] / report.latency_cycles
+    return frame.sort_values("cycles", ascending=False, kind="stable", ignore_index=True)
 
 
 def _operator_row(item: OperatorUse, log: StepLog) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from configs.commands import COMMAND_NAMES
-from configs.device_mistakes import mistake, nearest
+from configs.device_mistakes import InconsistentDevice, mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
 
@@ -295,7 +295,9 @@ class Device(Record):
     command_buses: dict[str, str] = Field({}, description="commands by bus, at most two; one not named is on the first")
     scopes: dict[str, LevelName] = Field({}, description="what a command addresses, where not what its kind says")
     constraints: tuple[Constraint, ...]
-    refresh_constraints: tuple[Constraint, ...] = Field((), description="rows for a controller that refreshes by itself")
+    refresh_constraints: tuple[Constraint, ...] = Field(
+        (), description="rows for a controller that refreshes by itself"
+    )
     refresh: Refresh
     energy: Energy | None = None
     area: Area | None = None
@@ -309,23 +311,38 @@ class Device(Record):
     def _expressions_resolve(self) -> "Device":
         for name, cycles in self.timing.items():
             if not 0 <= cycles <= MOST_CYCLES:
-                raise ValueError(f"timing {name} is {cycles}, outside 0 to {MOST_CYCLES} cycles")
+                raise InconsistentDevice(
+                    place=f"timing.{name}", expected=f"0 to {MOST_CYCLES} cycles", found=str(cycles)
+                )
         for constraint in (*self.constraints, *self.refresh_constraints):
-            evaluate(constraint.cycles, self.timing)
+            try:
+                evaluate(constraint.cycles, self.timing)
+            except ValueError as error:
+                expected = "sums, products and max of names of the timing section"
+                raise InconsistentDevice(place="constraints", expected=expected, found=str(error)) from error
         return self
 
     @model_validator(mode="after")
     def _commands_are_known(self) -> "Device":
-        buses = [name for names in self.command_buses.values() for name in names.split()]
         if len(self.command_buses) > MOST_BUSES:
-            raise ValueError(f"at most {MOST_BUSES} command buses, found {', '.join(self.command_buses)}")
+            found = ", ".join(self.command_buses)
+            raise InconsistentDevice(place="command_buses", expected=f"at most {MOST_BUSES} buses", found=found)
+        buses = [name for names in self.command_buses.values() for name in names.split()]
         if len(buses) > len(set(buses)):
-            raise ValueError(f"every command on one bus, found {max(buses, key=buses.count)} twice")
+            found = f"{max(buses, key=buses.count)} twice"
+            raise InconsistentDevice(place="command_buses", expected="every command once", found=found)
         rows = (*self.constraints, *self.refresh_constraints)
-        named = [name for row in rows for name in (*row.preceding, *row.following)]
-        for name in (*named, *buses, *self.command_ticks, *self.scopes):
-            if name not in COMMAND_NAMES:
-                raise ValueError(f"commands of the instruction set, found {name}{nearest(name, COMMAND_NAMES)}")
+        named = {
+            "constraints": [name for row in rows for name in (*row.preceding, *row.following)],
+            "command_buses": buses,
+            "command_ticks": list(self.command_ticks),
+            "scopes": list(self.scopes),
+        }
+        for place, names in named.items():
+            for name in names:
+                if name not in COMMAND_NAMES:
+                    expected, way_out = "commands of the instruction set", nearest(name, COMMAND_NAMES)
+                    raise InconsistentDevice(place=place, expected=expected, found=name, way_out=way_out)
         return self
 
     @model_validator(mode="after")
@@ -335,13 +352,16 @@ class Device(Record):
         per_bank = self.refresh.policy is RefreshPolicy.PER_BANK
         command, name = ("REFpb", "nRFCpb") if per_bank else ("REFab", "nRFC")
         if not any(command in (*row.preceding, *row.following) for row in self.constraints):
-            raise ValueError(f"rows for {command}, which refresh {self.refresh.policy} issues, found none")
+            expected = f"rows of {command}, which {self.refresh.policy} issues"
+            raise InconsistentDevice(place="refresh", expected=expected, found="none in constraints")
         for needed in ("nREFI", name):
             if not self.timing.get(needed):
-                raise ValueError(f"timing {needed}, which refresh {self.refresh.policy} needs, found none")
+                expected = f"timing {needed}, which {self.refresh.policy} needs"
+                raise InconsistentDevice(place="refresh", expected=expected, found="none")
         interval = self.timing["nREFI"] // (2 if self.refresh.hot else 1)
         if self.timing[name] >= interval:
-            raise ValueError(f"{name} below the refresh interval {interval}, found {self.timing[name]}")
+            expected = f"less than the refresh interval, {interval}"
+            raise InconsistentDevice(place=f"timing.{name}", expected=expected, found=str(self.timing[name]))
         return self
 
     @property

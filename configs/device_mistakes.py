@@ -1,48 +1,57 @@
-"""A mistake in a device file as one clear line: which key, what was expected, what was found, the nearest known name."""
+"""A mistake in a device file as one clear line: which key, expected against found, and the nearest known name."""
 
 import difflib
 import typing
 from collections.abc import Iterable
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from configs.errors import UserError
 
 LONGEST_FOUND = 80
+LOOK = "the built-in files in configs/hardware show every key"
+
+
+class InconsistentDevice(ValueError):  # noqa: N818 - named for what it reports
+    """Raised by a check of several keys together; it says which key to look at and what to do."""
+
+    def __init__(self, *, place: str, expected: str, found: str, way_out: str = "") -> None:
+        """Keep the parts of the message."""
+        super().__init__(f"{place}: expected {expected}, found {found}")
+        self.place, self.expected, self.found, self.way_out = place, expected, found, way_out or LOOK
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ", did you mean ...?" for the known name most like this one, "" if none is."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f", did you mean {close[0]}?" if close else ""
+    """Return "did you mean ...?" for the known name most like this one, "" if none is."""
+    names = list(known)
+    same = [other for other in names if other.casefold() == name.casefold()]
+    close = same or difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def mistake(file: str, model: type[BaseModel], error: ValidationError) -> UserError:
     """Return what to tell the user of the first of the errors."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"]) or "the top level"
+    reported = first.get("ctx", {}).get("error")
+    if isinstance(reported, InconsistentDevice):
+        where = f"{file}, key {reported.place}"
+        return UserError(where=where, expected=reported.expected, found=reported.found, way_out=reported.way_out)
+    where = f"{file}, key {'.'.join(str(part) for part in first['loc']) or 'the top level'}"
     known = _known_keys(model, first["loc"][:-1]) if first["type"] == "extra_forbidden" else []
     if known:
+        name = str(first["loc"][-1])
         return UserError(
-            where=f"{file}, key {place}",
+            where=where,
             expected=f"one of {', '.join(known)}",
-            found=f"the unknown key {first['loc'][-1]!r}",
-            way_out=nearest(str(first["loc"][-1]), known).removeprefix(", ") or "remove it",
+            found=f"the unknown key {name!r}",
+            way_out=nearest(name, known) or "remove it",
         )
-    return UserError(
-        where=f"{file}, key {place}",
-        expected=first["msg"].removeprefix("Value error, "),
-        found=_found(first),
-        way_out="the built-in files in configs/hardware show every key",
-    )
+    expected = first["msg"].removeprefix("Value error, ")
+    return UserError(where=where, expected=expected, found=_shortened(first["input"]), way_out=LOOK)
 
 
-def _found(error: ErrorDetails) -> str:
-    """Return the offending value, shortened; a check of several keys together says itself what it found."""
-    if error["type"] == "value_error" and isinstance(error["input"], dict):
-        return "what it says"
-    found = repr(error["input"])
+def _shortened(value: object) -> str:
+    found = repr(value)
     return found if len(found) < LONGEST_FOUND else f"{found[: LONGEST_FOUND - 3]}..."
 
 

@@ -3,7 +3,7 @@
 The nodes of a channel are those of `simulator.addressing`, the classes of commands those of `simulator.timing_table`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ class RunReport:
     signalled). `first_issue` and `last_issue` are -1 if nothing was issued. `refreshes` counts the controller's own
     refresh commands, `refresh_cycles` how much later than without them the commands they met issued. `stalls` holds,
     per cause of `TimingTable.causes`, how many cycles commands waited for it behind their predecessor; it is empty
-    unless the run was asked to explain.
+    unless the run was asked to explain. `skipped` is how many of the commands the engine did not walk one by one.
     """
 
     first_issue: int
@@ -108,6 +108,7 @@ class RunReport:
     refreshes: int
     refresh_cycles: int
     stalls: tuple[int, ...] = ()
+    skipped: int = field(default=0, compare=False)
 
 
 def fresh_state(device: Device, table: TimingTable | None = None) -> ChannelState:

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Device
 from simulator.command_runs import CommandRuns
 from simulator.completion import burst_cycles
 from simulator.engine_timing import TICKS
-from simulator.isa import CODE_OF, KINDS, Kind
 from simulator.step_log import StepLog
-
-# How far apart multiplications of a kind start, which is how long one keeps its units.
-UNIT_CADENCE = {Kind.MAC16: "nCCDMAC", Kind.MAC: "nCCDL", Kind.EWMUL16: "nCCDL"}
+from simulator.usage import unit_cycles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,17 +26,10 @@ def channel_use(log: StepLog) -> ChannelUse:
     return ChannelUse(
         command_bus=log.timing.kinds[:, TICKS],
         data_bus=np.array(burst_cycles(log.device), dtype=np.int64),
-        units=_unit_cycles(log.device),
+        units=unit_cycles(log.device),
     )
 
 
 def busy_cycles(runs: CommandRuns, use: NDArray[np.int64]) -> int:
     """Return how long the commands of some runs keep one resource."""
     return int(runs.counts() @ use)
-
-
-def _unit_cycles(device: Device) -> NDArray[np.int64]:
-    cycles = np.zeros(len(KINDS), dtype=np.int64)
-    for kind, name in UNIT_CADENCE.items():
-        cycles[CODE_OF[kind]] = device.timing.get(name, 0) * device.ticks_per_clock
-    return cycles

@@ -33,6 +33,13 @@ class CommandRuns:
         """Return the chosen runs."""
         return CommandRuns(*(getattr(self, name)[chosen] for name in self.__slots__))
 
+    def issues(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return cycle and kind of every single command, in the order of issue: two int64 arrays."""
+        distance = (self.last_cycle - self.first_cycle) // np.maximum(self.count - 1, 1)
+        number = np.arange(self.count.sum()) - np.repeat(np.cumsum(self.count) - self.count, self.count)
+        cycles = np.repeat(self.first_cycle, self.count) + number * np.repeat(distance, self.count)
+        return cycles, np.repeat(self.kind, self.count)
+
     def counts(self) -> NDArray[np.int64]:
         """Return the commands by kind: int64[kinds]."""
         return np.bincount(self.kind, weights=self.count, minlength=len(KINDS)).astype(np.int64)

@@ -29,6 +29,7 @@ from simulator.engine_channel import (
     LOGGED,
     NO_BANK,
     NO_ROW,
+    SKIPPED,
     Channel,
     base_cycle,
     cause_of,
@@ -156,7 +157,7 @@ class Engine:
             scalars=state.scalars,
             counts=np.zeros(len(KINDS), dtype=np.int64),
             stalls=np.zeros(self._causes, dtype=np.int64),
-            summary=np.array((-1, 0, 0, 0, 0, *touched), dtype=np.int64),
+            summary=np.array((-1, 0, 0, 0, 0, 0, *touched), dtype=np.int64),
             rows=np.zeros(len(state.open_row), dtype=np.int64),
             log=log,
         )
@@ -173,7 +174,7 @@ class Engine:
         signals = np.full(code.signals, -1, dtype=np.int64)
         variables = np.zeros(DEPTH_LIMIT, dtype=np.int64)
         status = _run(code, timing, channel, self._saved, variables, events, signals, skip_loops)
-        first_issue, refreshes, refresh_cycles, _, detail, _, _ = channel.summary.tolist()
+        first_issue, refreshes, refresh_cycles, skipped, _, detail, _, _ = channel.summary.tolist()
         if status == UNKNOWN_EVENT:
             raise IllegalProgram(f"WAIT: expected one of {len(events)} known events, found event {detail}")
         if status == OVERTAKEN:
@@ -189,6 +190,7 @@ class Engine:
             refreshes=refreshes,
             refresh_cycles=refresh_cycles,
             stalls=tuple(channel.stalls.tolist()),
+            skipped=skipped,
         )
 
 
@@ -209,6 +211,7 @@ def _skip_run(timing: EngineTiming, channel: Channel, kind: int, bank: int, left
     if skipped > 0:
         mark(timing, channel, kind, bank, cycle + skipped * step)
         channel.counts[kind] += skipped
+        channel.summary[SKIPPED] += skipped
         if channel.stalls.shape[0] > 0:
             channel.stalls[timing.kinds[kind, STEP_CAUSE]] += skipped * (step - timing.kinds[kind, TICKS])
     return max(skipped, 0)  # type: ignore[no-any-return]

@@ -53,8 +53,7 @@ def variable(value: int) -> int:
 NO_ROW, NO_BANK, NO_CYCLE = variable(CLOSED), variable(0), variable(0)
 # Places in the summary of a run. REACHED counts the nodes that commands of the program reach, from the channel down;
 # REMEMBERS tells whether any of its commands is one that a windowed rule looks back at.
-FIRST_ISSUE, REFRESHES, REFRESH_CYCLES, LOGGED, DETAIL, REACHED, REMEMBERS = range(7)
-SUMMARY = 7
+FIRST_ISSUE, REFRESHES, REFRESH_CYCLES, SKIPPED, LOGGED, DETAIL, REACHED, REMEMBERS = range(8)
 LOG_CYCLE, LOG_KIND, LOG_BANK, LOG_ROW = range(4)  # columns of the log
 
 

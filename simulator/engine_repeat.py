@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.channel import BUS_FREE, CLOCK, CLOSED, COMPLETION, HOLD, NEXT_REFRESH, REFRESH_BANK, REGISTER_MODE
-from simulator.engine_channel import REACHED, REFRESH_CYCLES, REFRESHES, REMEMBERS, Channel, variable
+from simulator.engine_channel import REACHED, REFRESH_CYCLES, REFRESHES, REMEMBERS, SKIPPED, Channel, variable
 from simulator.engine_timing import Array
 from simulator.jit import kernel, spliced
 from simulator.program_code import DEPTH_LIMIT
@@ -263,6 +263,8 @@ def _jump(channel: Channel, saved: Saved, slot: int, times: int, cycles: int) ->
         if channel.open_row[bank] != CLOSED:
             channel.open_row[bank] += times * (channel.open_row[bank] - saved.open_row[slot, bank])
     for kind in range(len(channel.counts)):
-        channel.counts[kind] += times * (channel.counts[kind] - saved.counts[slot, kind])
+        skipped = times * (channel.counts[kind] - saved.counts[slot, kind])
+        channel.counts[kind] += skipped
+        channel.summary[SKIPPED] += skipped
     for cause in range(len(channel.stalls)):
         channel.stalls[cause] += times * (channel.stalls[cause] - saved.stalls[slot, cause])

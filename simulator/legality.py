@@ -6,8 +6,8 @@ The reference engine asks before each command of a program; the fast engine trus
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Device
-from simulator.addressing import addressing
+from configs.device import Organisation
+from simulator.addressing import Addressing
 from simulator.channel import CLOSED, IllegalProgram
 from simulator.isa import ACTIVATES, REFRESHES, REGISTER_MODE_KINDS, Issued, Kind
 
@@ -30,10 +30,16 @@ COLUMN_KINDS = frozenset(
 NEED_CLOSED = ACTIVATES | REFRESHES | {Kind.ACT1}
 
 
-def check(command: Issued, index: int, open_row: NDArray[np.int64], register_mode: bool, device: Device) -> None:
+def check(
+    command: Issued,
+    index: int,
+    open_row: NDArray[np.int64],
+    register_mode: bool,
+    organisation: Organisation,
+    tree: Addressing,
+) -> None:
     """Raise IllegalProgram, naming command and both sides, if the channel cannot accept this command of a program."""
-    tree = addressing(device)
-    _check_ranges(command, index, device)
+    _check_ranges(command, index, organisation)
     if command.kind is not Kind.TMOD and (command.kind in REGISTER_MODE_KINDS) != register_mode:
         modes = ("memory mode", "register mode")
         raise _illegal(command, index, modes[not register_mode], modes[register_mode])
@@ -47,8 +53,7 @@ def check(command: Issued, index: int, open_row: NDArray[np.int64], register_mod
             raise _illegal(command, index, f"bank {bank} {_condition(expected)}", _condition(found))
 
 
-def _check_ranges(command: Issued, index: int, device: Device) -> None:
-    organisation = device.organisation
+def _check_ranges(command: Issued, index: int, organisation: Organisation) -> None:
     takes_row = command.kind in COLUMN_KINDS or command.kind in ACTIVATES
     operands = (
         ("bank", command.bank, organisation.banks, True),

@@ -68,12 +68,13 @@ def run_reference(
     state: ChannelState,
     events: NDArray[np.int64],
     log: list[LogEntry] | None = None,
+    table: TimingTable | None = None,
 ) -> RunReport:
     """Issue a program on a channel, writing into `state`, and return what happened, the stalls by cause included.
 
-    `events[n]` is the cycle at which event n arrives. Raises IllegalProgram for a command the channel cannot accept.
+    `events[n]` is the cycle at which event n arrives; `table` is the device's, if it is at hand. Raises IllegalProgram for a command the channel cannot accept.
     """
-    channel = ReferenceChannel(device, state, [] if log is None else log)
+    channel = ReferenceChannel(device, state, [] if log is None else log, table or timing_table(device))
     start = len(channel.log)
     signals: dict[int, int] = {}
     for index, command in enumerate(walk(program)):
@@ -89,7 +90,9 @@ def run_reference(
             case _:
                 if not channel.table.has(command.kind):
                     raise IllegalProgram(f"command {index}: expected a command {device.name} has, found {command.kind}")
-                check(command, index, state.open_row, state.register_mode, device)
+                check(
+                    command, index, state.open_row, state.register_mode, device.organisation, channel.table.addressing
+                )
                 channel.issue_with_refresh(command, index)
     channel.write_ready()
     issued = channel.log[start:]
@@ -123,11 +126,11 @@ class ReferenceChannel:
     device: Device
     state: ChannelState
     log: list[LogEntry]
+    table: TimingTable
     refreshes: int = 0
     refresh_cycles: int = 0
     stalls: Counter[int] = field(default_factory=Counter)
     last: dict[tuple[int, int], int] = field(default_factory=dict)
-    table: TimingTable = field(init=False)
     latencies: tuple[int, ...] = field(init=False)
     plan: RefreshPlan = field(init=False)
     rules: dict[Kind, list[Rule]] = field(init=False)
@@ -135,7 +138,7 @@ class ReferenceChannel:
 
     def __post_init__(self) -> None:
         """Resolve the device's table: `rules[following]` holds those that reach as deep as the command does."""
-        self.table = table = timing_table(self.device)
+        table = self.table
         self.latencies = completion_latencies(self.device)
         self.plan = refresh_plan(self.device, table)
         self.lists = {(level, code): index for index, (level, code, _) in enumerate(window_lists(table))}
@@ -167,9 +170,12 @@ class ReferenceChannel:
         """Return the cycle of the issue that a rule looks back at."""
         if rule.window > 1:
             return int(self.state.history[self.lists[rule.level, rule.preceding], node, rule.window - 1])
-        nodes = self.table.addressing.siblings(rule.level, bank) if rule.sibling else [node]
-        found = [self.last[node, rule.preceding] for node in nodes if (node, rule.preceding) in self.last]
-        return max(found, default=None)
+        if not rule.sibling:
+            return self.last.get((node, rule.preceding))
+        nodes = self.table.addressing.siblings(rule.level, bank)
+        return max(
+            (self.last[node, rule.preceding] for node in nodes if (node, rule.preceding) in self.last), default=None
+        )
 
     def issue(self, cycle: int, kind: Kind, bank: int = 0, row: int = 0, column: int = 0) -> None:
         """Issue a command at a cycle: leave its marks, open or close rows, log it."""
@@ -197,9 +203,9 @@ class ReferenceChannel:
         """Issue a command of a program, after the refreshes that fall due before its cycle."""
         kind, bank = command.kind, command.bank
         base, alone = self.base(kind).cycle, self._earliest_held(kind, bank)
-        self.stalls[alone.cause] += alone.cycle - base
+        cycle = alone.cycle
+        self.stalls[alone.cause] += cycle - base
         for _ in range(OVERTAKEN_LIMIT):
-            cycle = self._earliest_held(kind, bank).cycle
             if cycle < self.state.next_refresh:
                 used = bank if self.table.addressing.is_addressed(kind) else 0
                 self.refresh_cycles += cycle - alone.cycle
@@ -210,6 +216,7 @@ class ReferenceChannel:
                 self._refresh()
             if kind is not Kind.PREA:
                 self._reopen(open_rows)
+            cycle = self._earliest_held(kind, bank).cycle
         raise IllegalProgram(
             f"command {index}, {kind}: expected room between two refreshes, found none in {OVERTAKEN_LIMIT} tries"
         )

@@ -53,7 +53,9 @@ class StepReport:
 
     `owner_cycles` is how far the phases of each owner moved the end of the step: the sum over owners is the latency.
     `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device;
-    `slowdown` is how many times slower than the link the host paced its transfers.
+    `refresh_cycles` is how long refreshes kept the channel's commands waiting, `stalls` what else they waited for, by
+    cause of the timing table (empty unless the simulator explains); `slowdown` is how many times slower than the link
+    the host paced its transfers.
     """
 
     latency_cycles: int
@@ -66,6 +68,8 @@ class StepReport:
     channel_busy_cycles: float
     link_busy_cycles: int
     refreshes: int
+    refresh_cycles: int
+    stalls: NDArray[np.int64]
     slowdown: int
 
 
@@ -96,6 +100,8 @@ class Totals:
     commands: int = 0
     channel_busy: float = 0.0
     refreshes: int = 0
+    refresh_cycles: int = 0
+    stalls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     down_bytes: int = 0
     up_bytes: int = 0
 
@@ -103,12 +109,15 @@ class Totals:
 class StepSimulator:
     """Runs steps on one device type; keeps what depends on the device or a program alone."""
 
-    def __init__(self, device: Device) -> None:
-        """Resolve the timing table once; raises ValueError for a device without link or host."""
+    def __init__(self, device: Device, *, explain: bool = False) -> None:
+        """Resolve the timing table once; raises ValueError for a device without link or host.
+
+        With `explain` the reports say what commands waited for.
+        """
         if device.link is None or device.host is None:
             raise ValueError(f"{device.name} has no link or host section: a step needs both")
         self.device, self.link, self.host = device, device.link, device.host
-        self.engine = Engine(device)
+        self.engine = Engine(device, explain=explain)
         self._codes: dict[int, tuple[Program, ProgramCode]] = {}
 
     def run(self, step: Step, slowdown: int = 1, observer: StepObserver | None = None) -> StepReport:
@@ -192,7 +201,7 @@ class _Run:
             dtype=np.int64,
         )
         report = self._execute(phase, arrivals)
-        self._count(phase, report.counts, report.refreshes, report.completed - report.first_issue)
+        self._count(phase, report)
         end = ready
         for chunk, signal in zip(phase.up_bytes, report.signals, strict=True):
             duration = self.of.transfer_cycles(link, chunk, self.slowdown)
@@ -206,12 +215,14 @@ class _Run:
         self.observer.executed(phase, report, log)
         return report
 
-    def _count(self, phase: PimPhase, counts: tuple[int, ...], refreshes: int, busy: int) -> None:
+    def _count(self, phase: PimPhase, report: RunReport) -> None:
         totals = self.totals
-        totals.counts += np.asarray(counts) * phase.active_channels
-        totals.commands += sum(counts)
-        totals.channel_busy += busy * phase.active_channels
-        totals.refreshes += refreshes
+        totals.counts += np.asarray(report.counts) * phase.active_channels
+        totals.commands += sum(report.counts)
+        totals.channel_busy += (report.completed - report.first_issue) * phase.active_channels
+        totals.refreshes += report.refreshes
+        totals.refresh_cycles += report.refresh_cycles
+        totals.stalls = np.asarray(report.stalls, dtype=np.int64) + (totals.stalls if len(totals.stalls) else 0)
         totals.down_bytes += sum(phase.down_bytes)
         totals.up_bytes += sum(phase.up_bytes)
 
@@ -228,5 +239,7 @@ class _Run:
             channel_busy_cycles=totals.channel_busy,
             link_busy_cycles=max(self.down.busy, self.up.busy),
             refreshes=totals.refreshes,
+            refresh_cycles=totals.refresh_cycles,
+            stalls=totals.stalls,
             slowdown=self.slowdown,
         )

@@ -11,7 +11,7 @@ A command that takes several ticks is stamped at its first one, while the file c
 
 from dataclasses import dataclass
 
-from configs.device import MOST_BUSES, Device
+from configs.device import MOST_BUSES, Constraint, Device
 from configs.expression import evaluate
 from simulator.addressing import LEVELS, Addressing, addressing
 from simulator.isa import CODE_OF, KINDS, Kind, Scope
@@ -76,7 +76,7 @@ def timing_table(device: Device) -> TimingTable:
         class_of=_classes(rules, named),
         bus=_buses(device),
         ticks=_ticks(device),
-        causes=(*(" ".join(map(str, row.row())) for row in device.active_constraints), "event"),
+        causes=(*map(_cause, device.active_constraints), "event"),
     )
 
 
@@ -137,6 +137,12 @@ def _buses(device: Device) -> tuple[int, ...]:
         for name in names.split():
             bus[_code(name)] = number
     return tuple(bus)
+
+
+def _cause(row: Constraint) -> str:
+    """Return how a row is named where it is the reason for waiting: its cycles first, then the pair."""
+    window = f", window {row.window}" if row.window > 1 else ", sibling" if row.sibling else ""
+    return f"{row.cycles} ({row.level}{window}): {' '.join(row.preceding)} to {' '.join(row.following)}"
 
 
 def _code(name: str) -> int:

@@ -8,10 +8,12 @@ import typer
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
 
     from autotune.timelines import Inside
 
 PLAIN_WIDTH = 132
+SHOWN_STALLS = 10
 HEADINGS = (
     *("times", "µs", "step", "units", "data\nbus", "command\nbus"),
     *("activates", "row\nhits", "refreshes", "link\nMB", "host\nµs"),
@@ -42,7 +44,7 @@ def timeline_command(
     """
     from autotune.chosen_design import MAPPINGS, inside_of_mapping, inside_of_run
     from autotune.run_settings import RunSettings
-    from autotune.timelines import save_timeline, save_utilisation, task_frame
+    from autotune.timelines import save_timeline, save_utilisation, stall_frame, summary, task_frame
     from configs.errors import UserError
     from simulator.perfetto import require_trace_name
     from simulator.step_trace import Detail
@@ -65,11 +67,11 @@ def timeline_command(
     save_timeline(inside, Detail(detail), out)
     if csv is not None:
         save_utilisation(inside, csv)
-    tasks = task_frame(inside.log)
+    tasks, stalls = task_frame(inside.log), stall_frame(inside.log)
     if json:
-        _print_json(inside, tasks, out)
+        _print_json(summary(inside), tasks, stalls, out)
     else:
-        _print_table(inside, tasks, out)
+        _print_table(inside, tasks, stalls, out)
 
 
 def _require_among(value: str, allowed: Sequence[str], where: str) -> None:
@@ -81,18 +83,37 @@ def _require_among(value: str, allowed: Sequence[str], where: str) -> None:
         )
 
 
-def _print_json(inside: "Inside", tasks: "pd.DataFrame", out: Path) -> None:
+def _print_json(whole: dict[str, float | str], tasks: "pd.DataFrame", stalls: "pd.DataFrame", out: Path) -> None:
     import json
 
-    fields = {"timeline": str(out), "latency_ns": inside.latency_ns, "tasks": tasks.to_dict("records")}
+    fields = {
+        "timeline": str(out),
+        **whole,
+        "tasks": tasks.to_dict("records"),
+        "channel_time": stalls.to_dict("records"),
+    }
     typer.echo(json.dumps(fields))
 
 
-def _print_table(inside: "Inside", tasks: "pd.DataFrame", out: Path) -> None:
+def _stall_table(stalls: "pd.DataFrame") -> "Table":
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="what the channel's time went into")
+    table.add_column("cause", no_wrap=True, max_width=80)
+    for heading in ("cycles", "step"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in stalls.head(SHOWN_STALLS).to_dict("records"):
+        table.add_row(escape(row["cause"]), f"{row['cycles']:,}", f"{row['step_share']:.1%}")
+    return table
+
+
+def _print_table(inside: "Inside", tasks: "pd.DataFrame", stalls: "pd.DataFrame", out: Path) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
+    from autotune.timelines import summary
     from autotune.units import MS_PER_NS
 
     device = inside.log.device.name
@@ -119,4 +140,11 @@ def _print_table(inside: "Inside", tasks: "pd.DataFrame", out: Path) -> None:
     console.print(table)
     console.print("µs, step: how far the task's operators moved the end of the step, and their share of it")
     console.print("units to refreshes: of one channel, busy shares of the operators' own time; link: per device")
+    console.print(_stall_table(stalls))
+    whole = summary(inside)
+    if "power_peak_w" in whole:
+        console.print(
+            f"power of all channels: {whole['power_in_channels_average_w']:.1f} W on average, "
+            f"{whole['power_peak_w']:.1f} W at most over {whole['power_window_ns']:.0f} ns"
+        )
     console.print(escape(f"timeline: {out}, to be opened in ui.perfetto.dev"), soft_wrap=True)

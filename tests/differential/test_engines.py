@@ -13,13 +13,15 @@ from configs.expression import evaluate
 from simulator.addressing import LEVELS, addressing
 from simulator.channel import NEXT_REFRESH, NO_EVENTS, ChannelState, IllegalProgram, fresh_state, longest_window
 from simulator.engine import Engine, Skipping
-from simulator.isa import CODE_OF, KINDS, REFRESHES, Affine, Command, Kind, Loop, Program, Scope, walk
+from simulator.isa import CODE_OF, EVENT_KINDS, KINDS, REFRESHES, Affine, Command, Kind, Loop, Program, Scope, walk
 from simulator.program_code import flatten
 from simulator.reference_engine import LogEntry, run_reference
 from tests.engine_devices import AIM, COLUMN_WINDOWS, COMPAT, DEVICES, FEW_BANKS
 from tests.random_programs import random_events, random_program
+from tests.repeating_programs import repeating_program
 
-PROGRAMS_PER_DEVICE = 170
+PROGRAMS_PER_DEVICE = 600
+LOOPS_PER_DEVICE = 8
 
 
 def _random_phase(random: Random, engine: Engine) -> ChannelState:
@@ -41,13 +43,67 @@ def test_all_engines_equal_the_reference_engine(number: int) -> None:
         # A second program goes on from the state that the first one left.
         for _ in range(random.choice((1, 1, 2))):
             program, events = random_program(random, device), random_events(random)
-            expected = run_reference(program, device, expected_state, events)
+            expected = run_reference(program, device, expected_state, events, table=engines[0].table)
             code = flatten(program)
             for engine, state in zip(engines, states, strict=True):
                 assert engine.run(code, state, events) == expected, (engine.skipping, program)
                 assert state.same_future(expected_state, window), (engine.skipping, program)
             refreshes += expected.refreshes
     assert (refreshes > 50) == bool(device.refresh)
+
+
+@pytest.mark.parametrize("number", range(len(DEVICES)))
+def test_skipping_repeated_loop_states_changes_nothing(number: int) -> None:
+    device, random = DEVICES[number], Random(100 + number)
+    engines = [Engine(device, skipping, explain=True) for skipping in (Skipping.RUNS, Skipping.LOOPS)]
+    table, skipped = engines[0].table, [0, 0]
+    if not table.has(Kind.MAC16):
+        pytest.skip("repeating programs are written for processing units")
+    for _ in range(LOOPS_PER_DEVICE):
+        expected_state = _random_phase(random, engines[0])
+        states = [expected_state.copy() for _ in engines]
+        program, code = (given := repeating_program(random, device)), flatten(given)
+        expected = run_reference(program, device, expected_state, NO_EVENTS, table=table)
+        for index, (engine, state) in enumerate(zip(engines, states, strict=True)):
+            report = engine.run(code, state, NO_EVENTS)
+            assert report == expected, (engine.skipping, program)
+            assert state.same_future(expected_state, longest_window(table)), (engine.skipping, program)
+            skipped[index] += report.skipped
+    assert skipped[1] > skipped[0]
+
+
+def test_channels_that_take_turns_on_one_engine_do_not_disturb_each_other() -> None:
+    random, engine = Random(5), Engine(AIM, explain=True)
+    channels = [(engine.fresh_state(), engine.fresh_state()) for _ in range(4)]
+    for _ in range(60):
+        state, expected_state = random.choice(channels)
+        program, events = random_program(random, AIM), random_events(random)
+        expected = run_reference(program, AIM, expected_state, events, table=engine.table)
+        assert engine.run(flatten(program), state, events) == expected, program
+        assert state.same_future(expected_state, longest_window(engine.table)), program
+
+
+def test_every_cycle_is_an_issue_a_stall_or_due_to_refresh() -> None:
+    random, engine = Random(11), Engine(AIM, explain=True)
+    for _ in range(60):
+        program, events = random_program(random, AIM), random_events(random)
+        commands = sum(command.kind not in EVENT_KINDS for command in walk(program))
+        report = engine.run(flatten(program), engine.fresh_state(), events)
+        if commands:
+            assert report.last_issue + 1 == commands + sum(report.stalls) + report.refresh_cycles, program
+
+
+def test_a_long_loop_is_skipped_across_its_refreshes() -> None:
+    row = Affine(0, ((0, 1),))
+    visit = (Command(Kind.ACT16, row=row), Loop(64, (Command(Kind.MAC16, row=row),)), Command(Kind.PREA))
+    program, engine = Program((Loop(2000, visit),)), Engine(AIM)
+    state, expected_state = engine.fresh_state(), engine.fresh_state()
+    report = engine.run(flatten(program), state, NO_EVENTS)
+    walked = Engine(AIM, Skipping.NOTHING).run(flatten(program), expected_state, NO_EVENTS)
+    assert report == walked
+    assert report.refreshes > 100
+    assert sum(report.counts) - report.skipped < 5000
+    assert state.same_future(expected_state, longest_window(engine.table))
 
 
 @pytest.mark.parametrize("device", [AIM, COMPAT, FEW_BANKS, COLUMN_WINDOWS], ids=["aim", "compat", "few", "windows"])

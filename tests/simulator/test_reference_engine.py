@@ -11,6 +11,7 @@ from simulator.channel import NO_EVENTS, ChannelState, IllegalProgram, RunReport
 from simulator.isa import CODE_OF, Affine, Command, Instruction, Kind, Loop, Program, affine
 from simulator.program_code import DEPTH_LIMIT, flatten
 from simulator.reference_engine import LogEntry, ReferenceChannel, run_reference
+from simulator.timing_table import timing_table
 from tests.engine_devices import AIM, COMPAT
 
 ROW = Affine(7)
@@ -33,7 +34,9 @@ class DeviceUnderTest:
 
     def assert_earliest(self, kind: Kind, cycle: int, bank: int = 0) -> None:
         """The table refuses the command at cycle - 1 and allows it at cycle."""
-        assert ReferenceChannel(self.device, self.state, []).earliest(kind, bank).cycle == cycle
+        assert (
+            ReferenceChannel(self.device, self.state, [], timing_table(self.device)).earliest(kind, bank).cycle == cycle
+        )
 
     def issued(self) -> list[tuple[int, Kind]]:
         return [(entry.cycle, entry.kind) for entry in self.log]

@@ -8,6 +8,7 @@ import pytest
 from configs.device import load_device
 from simulator.command_runs import runs_of
 from simulator.engine import Engine
+from simulator.engine_timing import STEP
 from simulator.isa import CODE_OF, KINDS, Kind, Program
 from simulator.issue_log import IssueLog
 from simulator.program_code import flatten
@@ -48,10 +49,10 @@ def test_runs_hold_every_command_of_the_report(mapping):
 
 def test_runs_give_back_the_cycles_of_the_log():
     engine, log = _log_of("ACT16 row=3\nloop 300 {\nMAC16 row=3\n}\nPREA\nTMOD\nloop 5 {\nWRGB\n}\nTMOD")
-    runs = runs_of(log, engine.timing.step)
+    runs = runs_of(log, engine.timing.kinds[:, STEP])
     assert len(runs) < len(log)
     cycles = [
-        first + place * engine.timing.step[kind]
+        first + place * engine.timing.kinds[kind, STEP]
         for first, kind, count in zip(runs.first_cycle, runs.kind, runs.count, strict=True)
         for place in range(count)
     ]
@@ -68,7 +69,7 @@ def test_first_access_of_an_open_row_is_no_hit_and_the_others_are():
     engine, log = _log_of(
         "ACT16 row=3\nloop 10 {\nMAC16 row=3\n}\nPREA\nACT16 row=4\nPREA\nACT16 row=4\nMAC16 row=4\nPREA"
     )
-    use = BankWatch.of(DEVICE, engine.timing).use(runs_of(log, engine.timing.step))
+    use = BankWatch.of(DEVICE, engine.timing).use(runs_of(log, engine.timing.kinds[:, STEP]))
     assert (use.activations, use.accesses, use.hits) == (3, 11, 9)
     assert [(row.row, row.first_bank, row.banks) for row in use.rows] == [(3, 0, 16), (4, 0, 16), (4, 0, 16)]
 
@@ -76,7 +77,7 @@ def test_first_access_of_an_open_row_is_no_hit_and_the_others_are():
 def test_access_of_all_banks_is_no_hit_when_one_of_them_was_activated_since():
     text = "ACT16 row=3\nMAC16 row=3\nPRE bank=5\nACT bank=5 row=3\nMAC16 row=3\nMAC16 row=3\nPREA"
     engine, log = _log_of(text)
-    use = BankWatch.of(DEVICE, engine.timing).use(runs_of(log, engine.timing.step))
+    use = BankWatch.of(DEVICE, engine.timing).use(runs_of(log, engine.timing.kinds[:, STEP]))
     assert (use.activations, use.accesses, use.hits) == (2, 3, 1)
     assert [(row.first_bank, row.banks) for row in use.rows] == [(5, 1), (0, 5), (5, 1), (6, 10)]
 
@@ -84,7 +85,7 @@ def test_access_of_all_banks_is_no_hit_when_one_of_them_was_activated_since():
 def test_row_that_is_left_open_is_told_apart():
     engine, log = _log_of("ACT bank=2 row=7\nRD bank=2 row=7\nPRE bank=2\nACT bank=3 row=1")
     watch = BankWatch.of(DEVICE, engine.timing)
-    use = watch.use(runs_of(log, engine.timing.step))
+    use = watch.use(runs_of(log, engine.timing.kinds[:, STEP]))
     opened, _, closed, _ = log.cycle.tolist()
     assert use.rows == (OpenRow(2, 1, 7, opened, closed),)
     assert watch.left_open(5000) == (OpenRow(3, 1, 1, int(log.cycle[-1]), 5000),)
