@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compiler.device_table import REFRESH_INTERVAL, REFRESH_STOP
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
 
 MODE_CHANGES_BETWEEN_BLOCKS = 2
@@ -77,10 +78,10 @@ def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str,
 def chain_cycles(parts: ChainParts, timing: Mapping[str, Any], preactivate: Any) -> Any:
     """Return the chain with the refreshes that fall into any busy interval of its length.
 
-    Each stops the channel for nRFC, except where rows are closed during register mode (no pre-activation): there it may
+    Each stops the channel, except where rows are closed during register mode (no pre-activation): there it may
     pass unnoticed, as it may while the activation budget holds the next row back.
     """
     serial = parts.serial
-    if "nREFI" in timing:
-        serial = serial + np.where(preactivate, serial // timing["nREFI"] * timing["nRFC"], 0)
+    if REFRESH_INTERVAL in timing:
+        serial = serial + np.where(preactivate, serial // timing[REFRESH_INTERVAL] * timing[REFRESH_STOP], 0)
     return np.maximum(serial, parts.activation_limit)

@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.schedule import PoolShape, pool_shape
-from configs.device import Device
+from configs.device import Device, RefreshPolicy
 from simulator.energy import command_energy
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+# Entries of `DeviceTable.timing` beside the device's own names.
+REFRESH_INTERVAL, REFRESH_STOP = "refresh interval", "refresh stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,28 @@ def device_table(devices: Sequence[Device], devices_per_system: int) -> DeviceTa
     energies = [device.energy for device in devices]
     return DeviceTable(
         pool=PoolShape(*(_ints(getattr(pool, item.name) for pool in pools) for item in fields(PoolShape))),
-        timing={name: _ints(device.timing[name] for device in devices) for name in devices[0].timing},
+        timing={name: _ints(device.timing[name] for device in devices) for name in devices[0].timing}
+        | {
+            REFRESH_INTERVAL: _ints(_refresh_stop(device)[0] for device in devices),
+            REFRESH_STOP: _ints(_refresh_stop(device)[1] for device in devices),
+        },
         command_pj=np.array([command_energy(device).total for device in devices]),
         standby_active_mw=np.array([energy.standby_active_mw if energy else np.nan for energy in energies]),
         standby_precharged_mw=np.array([energy.standby_precharged_mw if energy else np.nan for energy in energies]),
     )
+
+
+def _refresh_stop(device: Device) -> tuple[int, int]:
+    """Return the interval at which refresh surely stops a whole channel, and for how many cycles: 0 if it may not.
+
+    Single banks are refreshed while others work.
+    """
+    refresh, timing = device.refresh, device.timing
+    if refresh.policy is not RefreshPolicy.ALL_BANK:
+        return 1, 0
+    interval = timing["nREFI"] * device.ticks_per_clock // (2 if refresh.hot else 1)
+    burst = refresh.postponed + 1
+    return interval * burst, timing["nRFC"] * device.ticks_per_clock * burst
 
 
 def _ints(values: object) -> Ints:

@@ -314,6 +314,9 @@ class Device(Record):
                 raise InconsistentDevice(
                     place=f"timing.{name}", expected=f"0 to {MOST_CYCLES} cycles", found=str(cycles)
                 )
+        if not self.timing.get("nBL"):
+            expected = "nBL, the clocks of a burst on the data bus"
+            raise InconsistentDevice(place="timing", expected=expected, found="none")
         for constraint in (*self.constraints, *self.refresh_constraints):
             try:
                 evaluate(constraint.cycles, self.timing)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from configs.errors import UserError
 
 LONGEST_FOUND = 80
+UNKNOWN_KEY = "extra_forbidden"
 LOOK = "the built-in files in configs/hardware show every key"
 
 
@@ -30,14 +31,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def mistake(file: str, model: type[BaseModel], error: ValidationError) -> UserError:
-    """Return what to tell the user of the first of the errors."""
-    first = error.errors()[0]
+    """Return what to tell the user of the first of the errors; a misspelt key goes before the key it is missing as."""
+    first = min(error.errors(), key=lambda found: found["type"] != UNKNOWN_KEY)
     reported = first.get("ctx", {}).get("error")
     if isinstance(reported, InconsistentDevice):
         where = f"{file}, key {reported.place}"
         return UserError(where=where, expected=reported.expected, found=reported.found, way_out=reported.way_out)
     where = f"{file}, key {'.'.join(str(part) for part in first['loc']) or 'the top level'}"
-    known = _known_keys(model, first["loc"][:-1]) if first["type"] == "extra_forbidden" else []
+    known = _known_keys(model, first["loc"][:-1]) if first["type"] == UNKNOWN_KEY else []
     if known:
         name = str(first["loc"][-1])
         return UserError(
@@ -46,6 +47,8 @@ def mistake(file: str, model: type[BaseModel], error: ValidationError) -> UserEr
             found=f"the unknown key {name!r}",
             way_out=nearest(name, known) or "remove it",
         )
+    if first["type"] == "missing":
+        return UserError(where=where, expected="this key", found="none", way_out=LOOK)
     expected = first["msg"].removeprefix("Value error, ")
     return UserError(where=where, expected=expected, found=_shortened(first["input"]), way_out=LOOK)
 

@@ -1,5 +1,6 @@
-"""Random legal programs for any device: nested loops, events, single-bank work over pseudo channels and ranks, and where
-the device has them all-bank and group work, register mode, copies, two-part activates, refreshes of the program's own.
+"""Random legal programs for any device: nested loops, events, single-bank work over pseudo channels and ranks.
+
+Where the device has them: all-bank and group work, register mode, copies, two-part activates, refreshes of its own.
 
 Every block starts and ends with all banks closed and in memory mode, so that blocks can follow and nest at will.
 """

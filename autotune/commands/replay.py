@@ -1,4 +1,4 @@
-"""`explore replay`: execute an AiM instruction trace and tell its cycles and DRAM commands."""
+"""`explore replay`: execute an AiM instruction trace or issue a DRAM command stream anew, by the suffix of the file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,18 +8,43 @@ import typer
 if TYPE_CHECKING:
     from simulator.aim.replay import Replay
 
+TRACE_DEVICE = "gddr6-aim-compat"
+
 
 def replay_command(
-    trace: Annotated[Path, typer.Argument(help="AiM instruction trace, .trace or .trace.gz", metavar="FILE.trace")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="AiM trace (.trace, .trace.gz) or command stream (.csv, .csv.gz)", metavar="FILE"),
+    ],
     hardware: Annotated[
-        str, typer.Option(help="device to replay on: an AiM device without refresh")
-    ] = "gddr6-aim-compat",
+        str,
+        typer.Option(
+            help="device to replay on: for a trace an AiM device without refresh, for a stream the one it is of",
+            show_default=f"{TRACE_DEVICE} for a trace",
+        ),
+    ] = "",
     commands: Annotated[
         Path | None, typer.Option(help="write every DRAM command with its cycle to this .csv or .csv.gz")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:
-    """Execute an instruction trace with the rules of the public AiM simulator, cycle by cycle."""
+    """Replay a file cycle by cycle.
+
+    FILE.trace: execute an instruction trace with the rules of the public AiM simulator.
+
+    FILE.csv: issue DRAM commands in the same order, each as early as the device's table allows, and compare with the
+    column asap_cycle where there is one; exit code 1 if any cycle differs. Nothing is refreshed on its own.
+    """
+    from simulator.dram_stream import is_stream
+
+    if is_stream(file):
+        from autotune.commands.replay_stream import replay_stream_command
+
+        raise typer.Exit(replay_stream_command(file, hardware, commands, as_json=json))
+    _replay_trace(file, hardware or TRACE_DEVICE, commands, json)
+
+
+def _replay_trace(trace: Path, hardware: str, commands: Path | None, as_json: bool) -> None:
     from configs.device import load_device
     from simulator.aim.command_csv import save_commands
     from simulator.aim.replay import replay
@@ -28,7 +53,7 @@ def replay_command(
     result = replay(trace, device)
     if commands is not None:
         save_commands(result.commands, commands)
-    if json:
+    if as_json:
         _print_json(result)
     else:
         _print_table(result, f"{trace.name} on {device.name}", device.nanoseconds(result.cycles))

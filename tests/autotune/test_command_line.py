@@ -184,7 +184,7 @@ def test_unreadable_journal_is_made_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("timing", "expected"),
-    [("nREFI: 1", "nRFC"), ("nRFC: 100000", "nRFC"), ("nRP: -5", "nRP"), ("nCCDMAX: 3", "gddr6-aim")],
+    [("nREFI: 1", "nRFC"), ("nRFC: 100000", "nRFC"), ("nRP: -5", "nRP"), ("nCCDMAX: 3", "names nCCDMAC")],
 )
 def test_impossible_timing_is_told_before_the_search(tiny_model, tmp_path, timing, expected):
     from configs.device import HARDWARE_FOLDER

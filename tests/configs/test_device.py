@@ -1,11 +1,16 @@
 """Device files: every key is known, every expression resolves, and a mistake is one clear line."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
+from configs.commands import COMMAND_NAMES
 from configs.device import HARDWARE_FOLDER, built_in_devices, load_device
 from configs.errors import UserError
 from configs.expression import evaluate
+from simulator.dram_replay import pin_bytes_per_cycle, without_refresh
+from simulator.isa import EVENT_KINDS, Kind
 
 
 def _changed(tmp_path, change):
@@ -63,3 +68,73 @@ def test_expressions_are_sums_products_and_maxima():
 def test_expressions_are_nothing_else(expression):
     with pytest.raises(ValueError, match=r"expression|uses more"):
         evaluate(expression, {"a": 1, "b": 2, "c": 3})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda content: content.update(timming={}), "did you mean timing?"),
+        (lambda content: content.update(famly=content.pop("family")), "did you mean family?"),
+        (lambda content: content.pop("family"), "key family: expected this key, found none"),
+        (lambda content: content["organisation"].update(bankgroups=4), "did you mean bank_groups?"),
+        (lambda content: content["area"]["unit_mm2"].update(nominl=1), "did you mean nominal?"),
+        (
+            lambda content: content["constraints"].append(["bank", "ACT", "PREE", "nRP"]),
+            "found PREE; did you mean PRE?",
+        ),
+        (lambda content: content.update(command_ticks={"ACTT": 2}), "found ACTT; did you mean ACT?"),
+        (lambda content: content.update(command_buses={"row": "ACT PREa", "column": "RD"}), "did you mean PREA?"),
+        (lambda content: content.update(command_buses={"row": "ACT RD", "column": "RD"}), "found RD twice"),
+        (lambda content: content.update(command_buses={"a": "ACT", "b": "RD", "c": "WR"}), "at most 2 buses"),
+        (lambda content: content.update(scopes={"REFaB": "rank"}), "did you mean REFab?"),
+        (lambda content: content.update(scopes={"REFab": "stack"}), "scopes.REFab"),
+        (lambda content: content["constraints"].append(["row", "ACT", "PRE", "nRP"]), "level"),
+        (lambda content: content["constraints"].append(["channel", "ACT", "PRE", "nRP", "sibling"]), "sibling"),
+        (lambda content: content["timing"].pop("nRFC"), "names nRFC"),
+        (
+            lambda content: content["timing"].update(nREFI=200),
+            "timing.nRFC: expected less than the refresh interval, 200, found 240",
+        ),
+        (lambda content: content.update(refresh={"policy": "all-bank", "postpone": 2}), "did you mean postponed?"),
+        (lambda content: content.update(refresh="per-rank"), "refresh.policy"),
+        (lambda content: content["timing"].update(nBL=0), "expected nBL"),
+    ],
+)
+def test_a_mistake_in_a_device_file_is_named_with_the_nearest_name(tmp_path, change, expected):
+    path = _changed(tmp_path, change)
+    with pytest.raises(UserError, match=r"device\.yaml, key") as raised:
+        load_device(path)
+    assert expected in str(raised.value)
+
+
+def test_refresh_needs_its_commands_in_the_table(tmp_path):
+    content = yaml.safe_load((HARDWARE_FOLDER / "ddr5.yaml").read_text(encoding="utf-8")) | {"refresh": "per-bank"}
+    path = tmp_path / "device.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(UserError, match="rows of REFpb"):
+        load_device(str(path))
+
+
+def test_commands_of_device_files_are_those_of_the_instruction_set():
+    assert set(COMMAND_NAMES) == {kind.value for kind in Kind if kind not in EVENT_KINDS}
+
+
+@pytest.mark.parametrize(
+    ("name", "gb_per_s"), [("hbm2", 16.0), ("hbm3", 25.6), ("gddr6", 28.07), ("lpddr5", 12.8), ("ddr5", 19.23)]
+)
+def test_pins_of_a_pseudo_channel_move_what_the_standard_says(name, gb_per_s):
+    device = load_device(name)
+    assert pin_bytes_per_cycle(device) / device.nanoseconds(1) == pytest.approx(gb_per_s, abs=0.005)
+
+
+def test_the_worked_example_of_the_documentation_loads(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
+    path = tmp_path / "toy.yaml"
+    path.write_text(text.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    assert load_device(str(path)).name == "toy"
+
+
+def test_refresh_rows_hold_only_where_the_controller_refreshes():
+    device = load_device("hbm2")
+    assert without_refresh(device).active_constraints == device.constraints
+    assert device.active_constraints == (*device.constraints, *device.refresh_constraints)

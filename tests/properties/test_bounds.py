@@ -6,6 +6,7 @@ import pytest
 from autotune.layout import clean, layout_of
 from autotune.sampling import stratified
 from compiler.lowering import lower_steps
+from configs.device import Refresh, RefreshPolicy, load_device
 from simulator.isa import CODE_OF, Kind
 from simulator.timeline import StepSimulator
 from tests.small_workloads import small_problem
@@ -47,6 +48,25 @@ def test_latency_is_the_sum_of_its_tasks_and_the_fixed_work(evaluated):
     latency_ns = problem.objectives(designs, cycles)[:, 0]
     measured = np.array([evaluation.latency_ns for evaluation in evaluations])
     np.testing.assert_allclose(latency_ns, measured, rtol=0.05)
+
+
+REFRESH = [
+    Refresh(policy=RefreshPolicy.NONE),
+    Refresh(temperature_c=95),
+    Refresh(postponed=4),
+    Refresh(policy=RefreshPolicy.PER_BANK),
+]
+
+
+@pytest.mark.parametrize("refresh", REFRESH, ids=["none", "hot", "postponed", "per-bank"])
+def test_no_refresh_policy_beats_the_lower_bounds(refresh):
+    problem = small_problem(base=load_device("gddr6-aim").model_copy(update={"refresh": refresh}))
+    designs = _designs(problem, 25, seed=2)
+    evaluations = [problem.evaluate(design) for design in designs]
+    assert all(task.cycles >= task.bound_cycles for evaluation in evaluations for task in evaluation.tasks)
+    roofline = problem.objectives(designs, problem.bound_cycles(designs))
+    measured = np.array([evaluation.objectives for evaluation in evaluations])
+    assert (measured >= roofline * (1 - 1e-9)).all()
 
 
 @pytest.mark.parametrize("batch", [1, 4])
