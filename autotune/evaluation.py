@@ -16,10 +16,10 @@ from compiler.lowering import System, lower_steps
 from compiler.schedule import Schedule
 from configs.device import Basis, Case, Device
 from simulator.energy import on_basis
-from simulator.isa import CODE_OF, Kind
 from simulator.power import W_PER_PJ_PER_NS
 from simulator.step import PimPhase, Step
 from simulator.timeline import StepReport, StepSimulator
+from simulator.usage import usage
 
 Floats = NDArray[np.float64]
 # Lower bound of the latency in cycles for a slowdown of the host's transfers.
@@ -53,7 +53,7 @@ def evaluate_design(
     details = {
         **lines,
         **_typical_energies(scenario, system.device, reports),
-        **_figures(scenario, schedules, system, steps[0], reports[0]),
+        **_figures(scenario, schedules, system, simulator, steps[0], reports[0]),
         "power_average_w": energy_pj / latency_ns * W_PER_PJ_PER_NS,
         "throughput_tokens_per_s": scenario.workload.batch / latency_ns * 1e9,
     }
@@ -119,21 +119,28 @@ def _measurements(scenario: Scenario, reports: Sequence[StepReport], bounds: Flo
 
 
 def _figures(
-    scenario: Scenario, schedules: Mapping[str, Schedule], system: System, step: Step, report: StepReport
+    scenario: Scenario,
+    schedules: Mapping[str, Schedule],
+    system: System,
+    simulator: StepSimulator,
+    step: Step,
+    report: StepReport,
 ) -> dict[str, float]:
     plan = capacity_plan(scenario.workload, schedules, system)
     phases = [phase for index in step.sequence for phase in step.tasks[index].phases if isinstance(phase, PimPhase)]
     dispatcher = system.device.dispatcher
     instructions = sum(instruction_count(phase.program) for phase in phases)
     programs = {id(phase.program): phase.program for phase in phases}
-    macs = report.counts[CODE_OF[Kind.MAC16]] / system.pool.channels
+    used = usage(system.device, simulator.engine.table, report.counts / system.pool.channels)
     figures = {
         "rows_used_per_bank": float(plan.rows_needed),
         "rows_available_per_bank": float(plan.rows_available),
         "refreshes_per_channel": float(report.refreshes),
+        "command_bus_busy_share": used.command_bus_cycles / report.latency_cycles,
+        "data_bus_busy_share": used.data_bus_cycles / report.latency_cycles,
         "refresh_wait_share": report.refresh_cycles / report.latency_cycles,
         "commands_simulated": float(report.commands_simulated),
-        "mac_duty": float(macs * system.device.timing["nCCDMAC"] / report.latency_cycles),
+        "mac_duty": used.unit_cycles / report.latency_cycles,
         "host_busy_share": report.host_busy_cycles / report.latency_cycles,
         "link_busy_share": report.link_busy_cycles / report.latency_cycles,
         "channel_busy_share": min(1.0, report.channel_busy_cycles / (system.pool.channels * report.latency_cycles)),
@@ -142,6 +149,8 @@ def _figures(
         "instructions_per_token": float(instructions),
         "program_instructions_stored": float(sum(program_size(program) for program in programs.values())),
     }
+    if used.row_accesses:
+        figures["row_hit_share"] = used.row_hits / used.row_accesses
     if dispatcher is not None:
         figures["instruction_bytes_per_token"] = float(instructions * dispatcher.instruction_bytes)
     return figures

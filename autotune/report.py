@@ -121,7 +121,7 @@ def _inside_row(run: FinishedRun, item: NamedPoint) -> dict[str, Any]:
         "refresh": f"{found['refresh_wait_share']:.1%}" if found else "",
         "wait": f"{found['longest_wait']}: {found['longest_wait_share']:.1%}" if found.get("longest_wait") else "",
         "peak": f"{found['power_peak_w']:.1f}" if "power_peak_w" in found else "",
-        "average": f"{found['power_in_channels_average_w']:.1f}" if "power_peak_w" in found else "",
+        "average": f"{dict(run.evaluations[item.point].details)['power_average_w']:.1f}",
         "name": item.name,
         "point": item.point,
         "timeline": f"{folder}/{TIMELINE_FILE}",

@@ -17,21 +17,20 @@ from compiler.instructions import instruction_count
 from compiler.lowering import lower_steps
 from configs.errors import UserError
 from simulator.command_runs import joined
-from simulator.isa import KINDS
 from simulator.perfetto import save_trace
-from simulator.power import WINDOW_NS, average_power_w, peak_power_w
+from simulator.power import WINDOW_NS, peak_power_w
 from simulator.step_log import StepLog, log_step
 from simulator.step_trace import Detail, step_trace
 from simulator.timeline import StepSimulator
 from simulator.timing_table import timing_table
-from simulator.usage import usage
+from simulator.usage import stalls_of
 from simulator.utilisation import OperatorUse, Use, use_by_task, utilisation
 
 TIMELINE_FILE = "timeline.json.gz"
 UTILISATION_FILE = "utilisation.csv"
 STALLS_FILE = "stalls.csv"
 SUMMARY_FILE = "inside.json"
-ISSUING, REFRESH = "commands issue", "refresh"
+ISSUING, REFRESH, IDLE = "commands issue", "refresh", "idle after the last command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +99,12 @@ def task_frame(log: StepLog) -> pd.DataFrame:
 def summary(inside: Inside) -> dict[str, float | str]:
     """Return the figures of the whole step; power is that of all channels, in lock-step, without link and host.
 
-    The peak is over every window of the stated length. Power is left out where the device has no energy section.
+    Rows count as open throughout, and the peak is over every window of the stated length. Power is left out where the
+    device has no energy section.
     """
     log = inside.log
     stalls = stall_frame(log)
-    waits = stalls[~stalls["cause"].isin((ISSUING, REFRESH))]
+    waits = stalls[~stalls["cause"].isin((ISSUING, REFRESH, IDLE))]
     found: dict[str, float | str] = {
         "latency_ns": inside.latency_ns,
         "refresh_wait_share": log.report.refresh_cycles / log.report.latency_cycles,
@@ -116,23 +116,20 @@ def summary(inside: Inside) -> dict[str, float | str]:
     cycles, kinds = joined([execution.runs for execution in log.executions]).issues()
     return found | {
         "power_peak_w": inside.channels * peak_power_w(cycles, kinds, log.device),
-        "power_in_channels_average_w": inside.channels * average_power_w(cycles, kinds, log.device, inside.latency_ns),
         "power_window_ns": WINDOW_NS,
     }
 
 
 def stall_frame(log: StepLog) -> pd.DataFrame:
-    """Return what the channel's time went into, largest first: issuing, waiting for refresh, for each other cause."""
+    """Return what the channel's time went into, largest first: issuing, refresh, each other cause of waiting, idle.
+
+    The cycles are those of one channel and add up to the step.
+    """
     report = log.report
-    found = usage(
-        log.device,
-        timing_table(log.device),
-        np.zeros(len(KINDS), dtype=np.int64),
-        report.refresh_cycles,
-        report.stalls.tolist(),
-    )
-    rows = [(ISSUING, report.commands_simulated), (REFRESH, found.refresh_cycles)]
-    rows += [(stall.cause, stall.cycles) for stall in found.stalls]
+    found = stalls_of(timing_table(log.device), report.stalls.tolist())
+    rows = [(ISSUING, report.commands_simulated - report.own_commands), (REFRESH, report.refresh_cycles)]
+    rows += [(stall.cause, stall.cycles) for stall in found]
+    rows += [(IDLE, report.latency_cycles - sum(cycles for _, cycles in rows))]
     frame = pd.DataFrame(rows, columns=["cause", "cycles"])
     frame["step_share"] = frame["cycles"] / report.latency_cycles
     return frame.sort_values("cycles", ascending=False, kind="stable", ignore_index=True)

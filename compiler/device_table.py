@@ -62,9 +62,8 @@ def _refresh_stop(device: Device) -> tuple[int, int]:
     refresh, timing = device.refresh, device.timing
     if refresh.policy is not RefreshPolicy.ALL_BANK:
         return 1, 0
-    interval = timing["nREFI"] * device.ticks_per_clock // (2 if refresh.hot else 1)
     burst = refresh.postponed + 1
-    return interval * burst, timing["nRFC"] * device.ticks_per_clock * burst
+    return device.refresh_interval_cycles * burst, timing["nRFC"] * device.ticks_per_clock * burst
 
 
 def _ints(values: object) -> Ints:

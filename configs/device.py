@@ -357,15 +357,25 @@ class Device(Record):
         if not any(command in (*row.preceding, *row.following) for row in self.constraints):
             expected = f"rows of {command}, which {self.refresh.policy} issues"
             raise InconsistentDevice(place="refresh", expected=expected, found="none in constraints")
+        named = {item for row in self.constraints for item in (*row.preceding, *row.following)}
+        for needed in ("PRE" if per_bank else "PREA", "ACT1" if "ACT1" in named else "ACT"):
+            if needed not in named:
+                expected = f"rows of {needed}, with which the controller closes and opens rows around a refresh"
+                raise InconsistentDevice(place="refresh", expected=expected, found="none in constraints")
         for needed in ("nREFI", name):
             if not self.timing.get(needed):
                 expected = f"timing {needed}, which {self.refresh.policy} needs"
                 raise InconsistentDevice(place="refresh", expected=expected, found="none")
-        interval = self.timing["nREFI"] // (2 if self.refresh.hot else 1)
-        if self.timing[name] >= interval:
-            expected = f"less than the refresh interval, {interval}"
+        interval = self.refresh_interval_cycles
+        if self.timing[name] * self.ticks_per_clock >= interval:
+            expected = f"less than the refresh interval, {interval // self.ticks_per_clock}"
             raise InconsistentDevice(place=f"timing.{name}", expected=expected, found=str(self.timing[name]))
         return self
+
+    @property
+    def refresh_interval_cycles(self) -> int:
+        """Cycles in which every bank is due for one refresh: nREFI, half of it when hot."""
+        return self.timing["nREFI"] * self.ticks_per_clock // (2 if self.refresh.hot else 1)
 
     @property
     def active_constraints(self) -> tuple[Constraint, ...]:

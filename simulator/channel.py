@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.device import Device, RefreshPolicy
-from simulator.isa import Kind
+from simulator.addressing import LEVELS
+from simulator.isa import CODE_OF, Kind, Scope
 from simulator.timing_table import BUSES, TimingTable, timing_table
 
+BANK = LEVELS.index(Scope.BANK)
 NEVER = -(1 << 40)  # long before cycle 0, and far from overflow when a gap is added
 NO_REFRESH = 1 << 60  # the next refresh of a device without refresh
 CLOSED = -1  # in place of an open row
@@ -19,7 +21,7 @@ NO_CAUSE = -1
 NO_EVENTS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
 # Places in `ChannelState.scalars`; a bus each from BUS_FREE on.
-CLOCK, COMPLETION, NEXT_REFRESH, HOLD, REGISTER_MODE, REFRESH_BANK, BUS_FREE = range(7)
+CLOCK, COMPLETION, NEXT_REFRESH, HOLD, REGISTER_MODE, REFRESH_BANK, OWED_ROWS, BUS_FREE = range(8)
 
 # How often one command may be overtaken by a refresh and the re-opening of its rows before a run is given up.
 OVERTAKEN_LIMIT = 64
@@ -35,14 +37,16 @@ class ChannelState:
 
     `ready` is int64[nodes, classes], the first cycle at which a node lets a command of a class issue, and `cause` the
     row of the table that says so (kept by runs that explain). `history` is int64[window lists, nodes, depth], newest
-    first; `open_row` int64[banks]; `scalars` holds clock, completion, next refresh, hold, register mode, the bank that
-    is refreshed next, and the first free cycle of each command bus.
+    first; `open_row` int64[banks]; `owed_row` int64[banks], the rows that refresh of single banks closed and that a
+    program may still count on; `scalars` holds clock, completion, next refresh, hold, register mode, the bank that is
+    refreshed next, how many rows are owed, and the first free cycle of each command bus.
     """
 
     ready: NDArray[np.int64]
     cause: NDArray[np.int64]
     history: NDArray[np.int64]
     open_row: NDArray[np.int64]
+    owed_row: NDArray[np.int64]
     scalars: NDArray[np.int64]
 
     @property
@@ -82,7 +86,7 @@ class ChannelState:
             return False
         if not np.array_equal(np.maximum(self.scalars, clock), np.maximum(other.scalars, clock)):
             return False
-        if not np.array_equal(self.open_row, other.open_row):
+        if not (np.array_equal(self.open_row, other.open_row) and np.array_equal(self.owed_row, other.owed_row)):
             return False
         return np.array_equal(np.maximum(self.ready, clock), np.maximum(other.ready, clock)) and np.array_equal(
             np.maximum(self.history, oldest), np.maximum(other.history, oldest)
@@ -95,9 +99,10 @@ class RunReport:
 
     `counts` is indexed by command code (SIGNAL and WAIT are not issued and stay 0), `signals` by event number (-1: not
     signalled). `first_issue` and `last_issue` are -1 if nothing was issued. `refreshes` counts the controller's own
-    refresh commands, `refresh_cycles` how much later than without them the commands they met issued. `stalls` holds,
-    per cause of `TimingTable.causes`, how many cycles commands waited for it behind their predecessor; it is empty
-    unless the run was asked to explain. `skipped` is how many of the commands the engine did not walk one by one.
+    refresh commands, `own_commands` all that it issued by itself, and `refresh_cycles` how much later than without them
+    the commands they met issued. `stalls` holds, per cause of `TimingTable.causes`, how many cycles commands waited for
+    it behind their predecessor; it is empty unless the run was asked to explain. `skipped` is how many of the commands
+    the engine did not walk one by one.
     """
 
     first_issue: int
@@ -107,6 +112,7 @@ class RunReport:
     signals: tuple[int, ...]
     refreshes: int
     refresh_cycles: int
+    own_commands: int
     stalls: tuple[int, ...] = ()
     skipped: int = field(default=0, compare=False)
 
@@ -124,6 +130,7 @@ def fresh_state(device: Device, table: TimingTable | None = None) -> ChannelStat
         cause=np.full((nodes, table.classes), NO_CAUSE, dtype=np.int64),
         history=np.full((len(lists), nodes, depth), NEVER, dtype=np.int64),
         open_row=np.full(table.addressing.banks, CLOSED, dtype=np.int64),
+        owed_row=np.full(table.addressing.banks, CLOSED, dtype=np.int64),
         scalars=scalars,
     )
 
@@ -145,10 +152,19 @@ def refresh_plan(device: Device, table: TimingTable) -> RefreshPlan:
     command, name = (Kind.REFpb, "nRFCpb") if per_bank else (Kind.REFab, "nRFC")
     if not table.has(command):
         raise ValueError(f"device {device.name}: refresh {device.refresh.policy} needs {command}, its table has none")
-    interval = device.timing.get("nREFI", 0) * device.ticks_per_clock // (2 if device.refresh.hot else 1)
+    interval = device.refresh_interval_cycles
     duration = device.timing.get(name, 0) * device.ticks_per_clock
     if per_bank:
         interval //= table.addressing.banks
+        code = CODE_OF[Kind.REFpb]
+        together = [
+            rule.cycles for rule in table.rules if rule.preceding == rule.following == code and rule.level < BANK
+        ]
+        if max(together, default=0) > interval:
+            raise ValueError(
+                f"device {device.name}: expected refreshes of single banks at most {interval} cycles apart, found "
+                f"{max(together)} between {Kind.REFpb} and {Kind.REFpb}"
+            )
     if not 0 < duration < interval * (table.addressing.banks if per_bank else 1):
         raise ValueError(
             f"device {device.name}: expected 0 < {name} < time between refreshes, found {duration} and {interval}"

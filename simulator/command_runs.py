@@ -46,7 +46,7 @@ class CommandRuns:
 
 
 def runs_of(log: IssueLog, distance: NDArray[np.int64]) -> CommandRuns:
-    """Return the runs of a log; `distance` is that of repetitions by kind, 0 where none counts: `EngineTiming.step`."""
+    """Return the runs of a log; `distance` is that of repetitions by kind, 0 where none counts."""
     same = (np.diff(log.kind) == 0) & (np.diff(log.bank) == 0) & (np.diff(log.cycle) == distance[log.kind[1:]])
     first = np.flatnonzero(np.concatenate((np.ones(min(1, len(log)), dtype=np.bool_), ~same)))
     last = np.append(first[1:], len(log))[: len(first)] - 1

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.device import Basis, Case, Device, Energy
+from simulator.addressing import addressing
 from simulator.isa import ACTIVATES, EVENT_KINDS, KINDS, PRECHARGES, REFRESHES, Kind
 
 # Which commands move data over the channel's data bus, and how many bytes of it (one of two sizes).
@@ -113,7 +114,8 @@ def _row_pj(kind: Kind, energy: Energy, device: Device) -> float:
     """Return activate and precharge together, booked at the activate; refreshes restore their share of the rows."""
     banks = device.organisation.banks
     if kind in REFRESHES:
-        share = {Kind.REFab: 1.0, Kind.REFpb: 1 / banks}.get(kind, 0.0)
+        refreshed = {Kind.REFab, Kind.REFpb}
+        share = len(addressing(device).banks_of(kind, 0)) / banks if kind in refreshed else 0.0
         return share * refresh_command_pj(device) if device.refresh else 0.0
     rows_opened = {Kind.ACT: 1, Kind.ACT2: 1, Kind.ACT4: device.organisation.banks_per_group, Kind.ACT16: banks}
     return rows_opened.get(kind, 0) * energy.activate_precharge_pj

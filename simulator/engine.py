@@ -18,7 +18,9 @@ from simulator.channel import (
     COMPLETION,
     HOLD,
     NEXT_REFRESH,
+    NO_CAUSE,
     OVERTAKEN_LIMIT,
+    OWED_ROWS,
     ChannelState,
     IllegalProgram,
     RunReport,
@@ -66,6 +68,7 @@ from simulator.program_code import (
     REPEATS,
     REPETITIONS,
     ROW,
+    ROW_STEP,
     SHIFTS_ROWS,
     TARGET,
     TRAITS,
@@ -154,10 +157,11 @@ class Engine:
             cause=state.cause,
             history=state.history,
             open_row=state.open_row,
+            owed_row=state.owed_row,
             scalars=state.scalars,
             counts=np.zeros(len(KINDS), dtype=np.int64),
             stalls=np.zeros(self._causes, dtype=np.int64),
-            summary=np.array((-1, 0, 0, 0, 0, 0, *touched), dtype=np.int64),
+            summary=np.array((-1, 0, 0, 0, 0, 0, 0, *touched), dtype=np.int64),
             rows=np.zeros(len(state.open_row), dtype=np.int64),
             log=log,
         )
@@ -174,7 +178,7 @@ class Engine:
         signals = np.full(code.signals, -1, dtype=np.int64)
         variables = np.zeros(DEPTH_LIMIT, dtype=np.int64)
         status = _run(code, timing, channel, self._saved, variables, events, signals, skip_loops)
-        first_issue, refreshes, refresh_cycles, skipped, _, detail, _, _ = channel.summary.tolist()
+        first_issue, refreshes, refresh_cycles, own, skipped, _, detail, _, _ = channel.summary.tolist()
         if status == UNKNOWN_EVENT:
             raise IllegalProgram(f"WAIT: expected one of {len(events)} known events, found event {detail}")
         if status == OVERTAKEN:
@@ -189,6 +193,7 @@ class Engine:
             signals=tuple(signals.tolist()),
             refreshes=refreshes,
             refresh_cycles=refresh_cycles,
+            own_commands=own,
             stalls=tuple(channel.stalls.tolist()),
             skipped=skipped,
         )
@@ -223,9 +228,10 @@ def _command(timing: EngineTiming, channel: Channel, kind: int, bank: int, row: 
     cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
     if channel.stalls.shape[0] > 0:
         base = base_cycle(timing, channel, kind)
-        if cycle > base:
-            channel.stalls[cause_of(timing, channel, kind, bank, cycle)] += cycle - base
-    if cycle >= channel.scalars[NEXT_REFRESH]:
+        cause = cause_of(timing, channel, kind, bank, cycle) if cycle > base else NO_CAUSE
+        if cause >= 0:
+            channel.stalls[cause] += cycle - base
+    if cycle >= channel.scalars[NEXT_REFRESH] or channel.scalars[OWED_ROWS] > 0:
         cycle = cycle_after_refreshes(timing, channel, kind, bank)
         if cycle < 0:
             return False
@@ -263,7 +269,10 @@ def _run(
             variables[depth - 1] += 1
             if skip_loops and traits & REPEATS and variables[depth - 1] < count - 1:
                 shifts_rows = traits & SHIFTS_ROWS != 0
-                skip_repetitions(channel, saved, variables, timing.longest_window, depth - 1, count, shifts_rows)
+                row_step = instructions[start, ROW_STEP]
+                skip_repetitions(
+                    channel, saved, variables, timing.longest_window, depth - 1, count, shifts_rows, row_step
+                )
             if variables[depth - 1] < count:
                 place = start
             else:

@@ -53,7 +53,7 @@ def variable(value: int) -> int:
 NO_ROW, NO_BANK, NO_CYCLE = variable(CLOSED), variable(0), variable(0)
 # Places in the summary of a run. REACHED counts the nodes that commands of the program reach, from the channel down;
 # REMEMBERS tells whether any of its commands is one that a windowed rule looks back at.
-FIRST_ISSUE, REFRESHES, REFRESH_CYCLES, SKIPPED, LOGGED, DETAIL, REACHED, REMEMBERS = range(8)
+FIRST_ISSUE, REFRESHES, REFRESH_CYCLES, OWN, SKIPPED, LOGGED, DETAIL, REACHED, REMEMBERS = range(9)
 LOG_CYCLE, LOG_KIND, LOG_BANK, LOG_ROW = range(4)  # columns of the log
 
 
@@ -67,6 +67,7 @@ class Channel(NamedTuple):
     cause: Array
     history: Array
     open_row: Array
+    owed_row: Array
     scalars: Array
     counts: Array
     stalls: Array
@@ -205,3 +206,4 @@ def issue(timing: EngineTiming, channel: Channel, kind: int, bank: int, row: int
 def issue_own(timing: EngineTiming, channel: Channel, kind: int, bank: int, row: int, due: int) -> None:
     """Issue a command of the controller's own, at its earliest but not before it is due."""
     issue(timing, channel, kind, bank, row, max(earliest_cycle(timing, channel, kind, bank), due))
+    channel.summary[OWN] += 1

@@ -1,6 +1,11 @@
-"""Refresh as the controller of a channel does it, compiled: close what is in the way, refresh, open again."""
+"""Refresh as the controller of a channel does it, compiled.
 
-from simulator.channel import CLOSED, HOLD, NEXT_REFRESH, OVERTAKEN_LIMIT, REFRESH_BANK
+Of all banks: when due, close what is open, refresh, and open the same rows again before the program goes on. Of single
+banks: close and refresh the next bank as soon as the table allows it without keeping the program waiting, unless the
+program asks for that bank; the row is owed to the program and opened again when it needs it.
+"""
+
+from simulator.channel import CLOSED, HOLD, NEXT_REFRESH, OVERTAKEN_LIMIT, OWED_ROWS, REFRESH_BANK
 from simulator.engine_channel import (
     NO_BANK,
     NO_CYCLE,
@@ -12,7 +17,7 @@ from simulator.engine_channel import (
     issue_own,
     variable,
 )
-from simulator.engine_timing import NO_KIND, REACH, EngineTiming
+from simulator.engine_timing import CLOSES, EFFECT, NO_ARRAYS, NO_KIND, OPEN_ROWS, REACH, ROWS, EngineTiming
 from simulator.isa import CODE_OF, Kind
 from simulator.jit import kernel, spliced
 
@@ -22,62 +27,122 @@ STARTS, OPENS_ONE, OPENS_ALL = range(3)  # places in `EngineTiming.open_kinds`
 
 
 @spliced
-def _refresh_banks(timing: EngineTiming, channel: Channel, close: int, refresh: int, bank: int) -> None:
-    """Close the banks that one refresh command addresses if any is open, then refresh them."""
+def _open(timing: EngineTiming, channel: Channel, bank: int, row: int) -> None:
+    """Open a row in one bank."""
+    if timing.open_kinds[STARTS] != NO_KIND:
+        issue_own(timing, channel, timing.open_kinds[STARTS], bank, row, NO_CYCLE)
+    issue_own(timing, channel, timing.open_kinds[OPENS_ONE], bank, row, NO_CYCLE)
+
+
+@kernel
+def _refresh_all(timing: EngineTiming, channel: Channel) -> None:
+    """Close and refresh all banks, as many at a time as one command addresses."""
     due = channel.scalars[NEXT_REFRESH]
-    for addressed in range(bank, bank + timing.banks_below[timing.kinds[refresh, REACH] - 1]):
-        if channel.open_row[addressed] != CLOSED:
-            issue_own(timing, channel, close, bank, NO_ROW, due)
-            break
-    for _ in range(timing.refresh_burst):
-        issue_own(timing, channel, refresh, bank, NO_ROW, due)
-    channel.summary[REFRESHES] += timing.refresh_burst
-
-
-@spliced
-def _refresh(timing: EngineTiming, channel: Channel) -> None:
-    """Issue what falls due at the next refresh."""
-    banks = len(channel.open_row)
-    if timing.refresh_per_bank:
-        bank = channel.scalars[REFRESH_BANK]
-        _refresh_banks(timing, channel, PRE, REFPB, bank)
-        channel.scalars[REFRESH_BANK] = (bank + 1) % banks
-    else:
-        for bank in range(0, banks, timing.banks_below[timing.kinds[REFAB, REACH] - 1]):
-            _refresh_banks(timing, channel, PREA, REFAB, bank)
+    below = timing.banks_below[timing.kinds[REFAB, REACH] - 1]
+    for first in range(0, len(channel.open_row), below):
+        for bank in range(first, first + below):
+            if channel.open_row[bank] != CLOSED:
+                issue_own(timing, channel, PREA, first, NO_ROW, due)
+                break
+        for _ in range(timing.refresh_burst):
+            issue_own(timing, channel, REFAB, first, NO_ROW, due)
+        channel.summary[REFRESHES] += timing.refresh_burst
     channel.scalars[NEXT_REFRESH] += timing.refresh_interval
 
 
-@spliced
-def _reopen(timing: EngineTiming, channel: Channel) -> None:
-    """Open the rows again that the refreshes closed, with one command where that is possible."""
+@kernel
+def _reopen_all(timing: EngineTiming, channel: Channel) -> None:
+    """Open the noted rows again, with one command where that is possible."""
     alike = timing.open_kinds[OPENS_ALL] != NO_KIND and channel.rows[0] != CLOSED
     for bank in range(len(channel.rows)):
-        alike = alike and channel.rows[bank] == channel.rows[0] and channel.open_row[bank] == CLOSED
+        alike = alike and channel.rows[bank] == channel.rows[0]
     if alike:
         issue_own(timing, channel, timing.open_kinds[OPENS_ALL], NO_BANK, channel.rows[0], NO_CYCLE)
         return
     for bank in range(len(channel.rows)):
-        if channel.rows[bank] != CLOSED and channel.open_row[bank] == CLOSED:
-            if timing.open_kinds[STARTS] != NO_KIND:
-                issue_own(timing, channel, timing.open_kinds[STARTS], bank, channel.rows[bank], NO_CYCLE)
-            issue_own(timing, channel, timing.open_kinds[OPENS_ONE], bank, channel.rows[bank], NO_CYCLE)
+        if channel.rows[bank] != CLOSED:
+            _open(timing, channel, bank, channel.rows[bank])
+
+
+@spliced
+def _after_refreshes_of_all(timing: EngineTiming, channel: Channel, kind: int, bank: int) -> int:
+    for _ in range(OVERTAKEN_LIMIT):
+        cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
+        if cycle < channel.scalars[NEXT_REFRESH]:
+            return cycle  # type: ignore[no-any-return]
+        for place in range(len(channel.rows)):
+            channel.rows[place] = channel.open_row[place]
+        while cycle >= channel.scalars[NEXT_REFRESH]:
+            _refresh_all(timing, channel)
+            cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
+        if kind != PREA:
+            _reopen_all(timing, channel)
+    return -1
+
+
+@kernel
+def _refresh_one(timing: EngineTiming, channel: Channel, due: int) -> None:
+    """Take the next step towards refreshing the bank whose turn it is: close its row, or refresh it."""
+    bank = channel.scalars[REFRESH_BANK]
+    if channel.open_row[bank] != CLOSED:
+        if channel.owed_row[bank] == CLOSED:
+            channel.scalars[OWED_ROWS] += 1
+        channel.owed_row[bank] = channel.open_row[bank]
+        issue_own(timing, channel, PRE, bank, NO_ROW, due)
+        return
+    issue_own(timing, channel, REFPB, bank, NO_ROW, due)
+    channel.summary[REFRESHES] += 1
+    channel.scalars[REFRESH_BANK] = (bank + 1) % len(channel.open_row)
+    channel.scalars[NEXT_REFRESH] += timing.refresh_interval
+
+
+@kernel
+def _settle(timing: EngineTiming, channel: Channel, kind: int, bank: int) -> bool:
+    """Open one row again that a command needs, or forget those it closes; return whether nothing was left to do."""
+    below = timing.banks_below[timing.kinds[kind, REACH] - 1]
+    first = bank - bank % below
+    for addressed in range(first, first + below):
+        row = channel.owed_row[addressed]
+        if row == CLOSED:
+            continue
+        if timing.kinds[kind, ROWS] == OPEN_ROWS:
+            channel.owed_row[addressed] = CLOSED
+            channel.scalars[OWED_ROWS] -= 1
+            _open(timing, channel, addressed, row)
+            return False
+        if timing.kinds[kind, EFFECT] == CLOSES:
+            channel.owed_row[addressed] = CLOSED
+            channel.scalars[OWED_ROWS] -= 1
+    return True
+
+
+@spliced
+def _after_refreshes_of_one(timing: EngineTiming, channel: Channel, kind: int, bank: int) -> int:
+    below = timing.banks_below[timing.kinds[kind, REACH] - 1]
+    tries = OVERTAKEN_LIMIT * len(channel.open_row)
+    for _ in range(tries):
+        cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
+        due, turn = channel.scalars[NEXT_REFRESH], channel.scalars[REFRESH_BANK]
+        if cycle >= due:
+            step = PRE if channel.open_row[turn] != CLOSED else REFPB
+            own = max(earliest_cycle(timing, channel, step, turn), due)
+            asks = timing.kinds[kind, ROWS] != NO_ARRAYS and turn // below == bank // below
+            if own <= cycle or asks:
+                _refresh_one(timing, channel, due)
+                continue
+        if channel.scalars[OWED_ROWS] == 0 or _settle(timing, channel, kind, bank):
+            return cycle  # type: ignore[no-any-return]
+    return -1
 
 
 @kernel
 def cycle_after_refreshes(timing: EngineTiming, channel: Channel, kind: int, bank: int) -> int:
     """Issue the refreshes due before a command and return its cycle, -1 if refreshes leave it no room."""
     alone = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
-    for _ in range(OVERTAKEN_LIMIT):
-        cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
-        if cycle < channel.scalars[NEXT_REFRESH]:
-            channel.summary[REFRESH_CYCLES] += cycle - alone
-            return cycle  # type: ignore[no-any-return]
-        for place in range(len(channel.rows)):
-            channel.rows[place] = channel.open_row[place]
-        while cycle >= channel.scalars[NEXT_REFRESH]:
-            _refresh(timing, channel)
-            cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
-        if kind != PREA:
-            _reopen(timing, channel)
-    return -1
+    if timing.refresh_per_bank:
+        cycle = _after_refreshes_of_one(timing, channel, kind, bank)
+    else:
+        cycle = _after_refreshes_of_all(timing, channel, kind, bank)
+    if cycle >= 0:
+        channel.summary[REFRESH_CYCLES] += cycle - alone
+    return cycle

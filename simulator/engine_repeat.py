@@ -9,15 +9,26 @@ all cycles on and multiplying all sums:
 * across refreshes, when the distance to the next refresh recurs as well. This is looked for at the first end of an
   iteration after a refresh only, where what follows is decided by the state alone.
 
-A state is kept at iterations 1, 2, 4, ... and compared with the later ones, so that a period of any length is found.
+A state is kept at iterations 1, 2, 4, ... and compared with the later ones, so that longer periods are found too: of
+any length across refreshes, and up to 15 iterations between them, where few iterations fit.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from simulator.channel import BUS_FREE, CLOCK, CLOSED, COMPLETION, HOLD, NEXT_REFRESH, REFRESH_BANK, REGISTER_MODE
-from simulator.engine_channel import REACHED, REFRESH_CYCLES, REFRESHES, REMEMBERS, SKIPPED, Channel, variable
+from simulator.channel import (
+    BUS_FREE,
+    CLOCK,
+    CLOSED,
+    COMPLETION,
+    HOLD,
+    NEXT_REFRESH,
+    OWED_ROWS,
+    REFRESH_BANK,
+    REGISTER_MODE,
+)
+from simulator.engine_channel import OWN, REACHED, REFRESH_CYCLES, REFRESHES, REMEMBERS, SKIPPED, Channel, variable
 from simulator.engine_timing import Array
 from simulator.jit import kernel, spliced
 from simulator.program_code import DEPTH_LIMIT
@@ -78,20 +89,27 @@ def begin_loop(saved: Saved, level: int) -> None:
 
 @kernel
 def skip_repetitions(
-    channel: Channel, saved: Saved, variables: Array, longest_window: int, level: int, count: int, shifts_rows: bool
+    channel: Channel,
+    saved: Saved,
+    variables: Array,
+    longest_window: int,
+    level: int,
+    count: int,
+    shifts_rows: bool,
+    row_step: int,
 ) -> None:
     """Skip what is known to repeat of the loop at a level, which has just ended an iteration and has more to do."""
-    if channel.scalars[HOLD] > channel.scalars[CLOCK]:
+    if channel.scalars[HOLD] > channel.scalars[CLOCK] or channel.scalars[OWED_ROWS] > 0:
         return
     notes = saved.notes
     kept = notes[level, KEPT] == 1
     stale = kept and channel.summary[REFRESHES] != saved.summary[level, REFRESHES]
     if stale and shifts_rows:
-        _compare(channel, saved, variables, longest_window, level, DEPTH_LIMIT + level, count)
+        _compare(channel, saved, variables, longest_window, level, DEPTH_LIMIT + level, count, row_step)
     if stale or not kept:
         _keep(channel, saved, variables, level, level, PATIENCE_AT_FIRST)
     elif notes[level, COMPARED] < COMPARISONS:
-        _compare(channel, saved, variables, longest_window, level, level, count)
+        _compare(channel, saved, variables, longest_window, level, level, count, row_step)
 
 
 @kernel
@@ -103,6 +121,7 @@ def _compare(
     level: int,
     slot: int,
     count: int,
+    row_step: int,
 ) -> None:
     """Compare with the state kept in a slot; skip if it recurs, keep this one instead if patience is at an end."""
     notes = saved.notes
@@ -117,7 +136,7 @@ def _compare(
         times = min(times, (channel.scalars[NEXT_REFRESH] - 1 - channel.scalars[CLOCK]) // cycles)
     if times < FEWEST_REPETITIONS:
         notes[slot, COMPARED] = COMPARISONS
-    elif _recurs(channel, saved, longest_window, slot):
+    elif _recurs(channel, saved, longest_window, slot, iterations * row_step):
         _jump(channel, saved, slot, times, times * cycles)
         variables[level] += times * iterations
         notes[slot, COMPARED] = COMPARISONS
@@ -165,7 +184,7 @@ def _keep(channel: Channel, saved: Saved, variables: Array, level: int, slot: in
         saved.counts[slot, kind] = channel.counts[kind]
     for cause in range(channel.stalls.shape[0]):
         saved.stalls[slot, cause] = channel.stalls[cause]
-    for place in (REFRESHES, REFRESH_CYCLES):
+    for place in (REFRESHES, REFRESH_CYCLES, OWN):
         saved.summary[slot, place] = channel.summary[place]
     saved.notes[slot, KEPT] = 1
     saved.notes[slot, ITERATION] = variables[level]
@@ -174,7 +193,7 @@ def _keep(channel: Channel, saved: Saved, variables: Array, level: int, slot: in
 
 
 @spliced
-def _recurs(channel: Channel, saved: Saved, longest_window: int, slot: int) -> bool:
+def _recurs(channel: Channel, saved: Saved, longest_window: int, slot: int, moved: int) -> bool:
     """Return whether the state lies as far ahead of its clock as the kept one does of its own."""
     now, then = channel.scalars, saved.scalars[slot]
     cycles = now[CLOCK] - then[CLOCK]
@@ -188,24 +207,25 @@ def _recurs(channel: Channel, saved: Saved, longest_window: int, slot: int) -> b
         if now[NEXT_REFRESH] - then[NEXT_REFRESH] != cycles or not same_bank:
             return False
     return (
-        _rows_recur(channel, saved, slot)
+        _rows_recur(channel, saved, slot, moved)
         and _ready_recurs(channel, saved, slot)
         and (not _history_matters(channel, slot) or _history_recurs(channel, saved, longest_window, slot))
     )
 
 
 @spliced
-def _rows_recur(channel: Channel, saved: Saved, slot: int) -> bool:
-    """Return whether the same banks are open; across refreshes, which rows are equal has to stay as it is too."""
-    moved, first = 0, True
+def _rows_recur(channel: Channel, saved: Saved, slot: int, moved: int) -> bool:
+    """Return whether the same banks are open, and across refreshes, whether all open rows moved like those of the loop.
+
+    Rows that are alike are opened by one command after a refresh. Which ones are alike stays as it is if all move by
+    the same amount; a row that stayed, while others moved, could be met by one of them once.
+    """
     for bank in range(len(channel.open_row)):
         now, then = channel.open_row[bank], saved.open_row[slot, bank]
         if (now == CLOSED) != (then == CLOSED):
             return False
-        if now != CLOSED and _spans_refreshes(slot):
-            if not first and now - then != moved:
-                return False
-            moved, first = now - then, False
+        if now != CLOSED and _spans_refreshes(slot) and now - then != moved:
+            return False
     return True
 
 
@@ -257,7 +277,7 @@ def _jump(channel: Channel, saved: Saved, slot: int, times: int, cycles: int) ->
         channel.scalars[bus] += cycles
     if _spans_refreshes(slot):
         channel.scalars[NEXT_REFRESH] += cycles
-        for place in (REFRESHES, REFRESH_CYCLES):
+        for place in (REFRESHES, REFRESH_CYCLES, OWN):
             channel.summary[place] += times * (channel.summary[place] - saved.summary[slot, place])
     for bank in range(len(channel.open_row)):
         if channel.open_row[bank] != CLOSED:

@@ -1,7 +1,7 @@
 """A device's timing resolved for the fast engine, built once per device.
 
-An issue of kind k raises what its nodes allow: its pushes each name a level and the entries (class, gap, source) to raise
-there. Windowed and sibling rules are rare and listed apart. A row of `kinds` tells where the lists of a kind are.
+An issue of kind k raises what its nodes allow: its pushes each name a level and the entries (class, gap, source) to
+raise there. Windowed and sibling rules are rare and listed apart. A row of `kinds` tells where the lists of a kind are.
 """
 
 from collections.abc import Callable
@@ -13,25 +13,25 @@ from numpy.typing import NDArray
 from configs.device import Device
 from simulator.channel import longest_window, refresh_plan, window_lists
 from simulator.completion import completion_latencies
-from simulator.isa import ACTIVATES, CODE_OF, KINDS, PRECHARGES, Kind
+from simulator.isa import ACTIVATES, ARRAY_KINDS, CLOSING, CODE_OF, KINDS, NEED_OPEN_ROWS, Kind
 from simulator.timing_table import Rule, TimingTable, timing_table
 
 OPENS, CLOSES, TOGGLES_MODE = 1, 2, 3
+NO_ARRAYS, ARRAYS, OPEN_ROWS = range(3)
 NO_STEP = 0
 NO_KIND = -1
-_CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16}
 _NEVER_SKIPPED = ACTIVATES | {Kind.TMOD, Kind.SIGNAL, Kind.WAIT}
 
 Array = NDArray[np.int64]
 Indices = NDArray[np.uint64]
 
 # Columns of `EngineTiming.kinds`: levels from the channel down to the command's scope; its class; effect on rows and
-# mode; cycles to completion; command bus and ticks on it; the exact distance of repetitions on one bank (NO_STEP: not
-# skipped) and the source that sets it; whether a windowed or sibling rule looks back at it; and where its lists begin
-# and end: levels at which rules hold it back, pushes, windows, siblings.
-REACH, CLASS, EFFECT, LATENCY, BUS, TICKS, STEP, STEP_CAUSE, SPECIAL = range(9)
-CHECKS, PUSHES, WINDOWS, SIBLINGS = range(9, 17, 2)
-COLUMNS = 17
+# mode; what it asks of the arrays; cycles to completion; command bus and ticks on it; the exact distance of repetitions
+# on one bank (NO_STEP: not skipped) and the source that sets it; whether a windowed or sibling rule looks back at it;
+# and where its lists begin and end: levels at which rules hold it back, pushes, windows, siblings.
+REACH, CLASS, EFFECT, ROWS, LATENCY, BUS, TICKS, STEP, STEP_CAUSE, SPECIAL = range(10)
+CHECKS, PUSHES, WINDOWS, SIBLINGS = range(10, 18, 2)
+COLUMNS = 18
 # Columns of `pushes`, `windows` and `siblings`.
 PUSH_LEVEL, FIRST_ENTRY, END_ENTRY = range(3)
 WINDOW_LIST, WINDOW_LEVEL, WINDOW_CLASS, WINDOW_CYCLES, WINDOW_DEPTH, WINDOW_SOURCE = range(6)
@@ -43,9 +43,10 @@ GAP, SOURCE = range(2)
 class EngineTiming(NamedTuple):
     """The resolved rules; a named tuple, because compiled functions take those as they are.
 
-    Few arrays, because each costs at every call. They are int64, but for indices that are met often: those are unsigned,
-    so that compiled code need not ask whether they are negative. `lists` holds (level, preceding) of each history,
-    `nodes[bank, level]` and `banks_below[level]` the tree, `open_kinds` the commands that open one bank, and all.
+    Few arrays, because each costs at every call. They are int64, but for indices that are met often: those are
+    unsigned, so that compiled code need not ask whether they are negative. `lists` holds (level, preceding) of each
+    history, `nodes[bank, level]` and `banks_below[level]` the tree, `open_kinds` the commands that open one bank, and
+    all.
     """
 
     kinds: Array
@@ -78,6 +79,7 @@ def resolve(device: Device, table: TimingTable | None = None, skip_runs: bool = 
     kinds[:, REACH] = tree.reach
     kinds[:, CLASS] = np.maximum(table.class_of, 0)
     kinds[:, EFFECT] = [_effect(kind) for kind in KINDS]
+    kinds[:, ROWS] = [_rows(kind) for kind in KINDS]
     kinds[:, LATENCY] = completion_latencies(device)
     kinds[:, BUS], kinds[:, TICKS] = table.bus, table.ticks
     kinds[[rule.preceding for rule in windowed + siblings], SPECIAL] = 1
@@ -172,7 +174,7 @@ def _sibling_rows(code: int, table: TimingTable, siblings: list[Rule]) -> list[t
 
 
 def _step(kind: Kind, table: TimingTable, plain: list[Rule], kinds: Array) -> tuple[int, int]:
-    """Return a kind's distance from its last issue, set by the only rule that moves while it repeats, and its source."""
+    """Return a kind's distance from its last issue, set by the only rule that moves meanwhile, and its source."""
     code = CODE_OF[kind]
     if kind in _NEVER_SKIPPED or kinds[code, SPECIAL]:
         return NO_STEP, 0
@@ -192,7 +194,14 @@ def _open_kinds(table: TimingTable) -> Array:
     return np.array([start, end, every], dtype=np.int64)
 
 
+def _rows(kind: Kind) -> int:
+    """Return whether a command needs open rows, only touches the arrays of its banks, or leaves them alone."""
+    if kind in NEED_OPEN_ROWS:
+        return OPEN_ROWS
+    return ARRAYS if kind in ARRAY_KINDS else NO_ARRAYS
+
+
 def _effect(kind: Kind) -> int:
     if kind is Kind.TMOD:
         return TOGGLES_MODE
-    return OPENS if kind in ACTIVATES else CLOSES if kind in _CLOSING else 0
+    return OPENS if kind in ACTIVATES else CLOSES if kind in CLOSING else 0

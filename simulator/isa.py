@@ -92,6 +92,24 @@ REGISTER_MODE_KINDS = frozenset({Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDA
 ACTIVATES = frozenset({Kind.ACT, Kind.ACT2, Kind.ACT4, Kind.ACT16})
 REFRESHES = frozenset({Kind.REFab, Kind.REFpb, Kind.RFMab, Kind.RFMpb})
 PRECHARGES = frozenset({Kind.PRE, Kind.PRE4, Kind.PREA})
+CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16}
+COLUMN_KINDS = frozenset(
+    {
+        Kind.RD,
+        Kind.WR,
+        Kind.RDA,
+        Kind.WRA,
+        Kind.WRA16,
+        Kind.MAC,
+        Kind.MAC16,
+        Kind.RDCP,
+        Kind.WRCP,
+        Kind.EWMUL16,
+    }
+)
+# What finds the row open that it works on or prepares to work on, and what touches the arrays of its banks at all.
+NEED_OPEN_ROWS = COLUMN_KINDS | {Kind.CAS_RD, Kind.CAS_WR}
+ARRAY_KINDS = NEED_OPEN_ROWS | ACTIVATES | PRECHARGES | REFRESHES | {Kind.ACT1, Kind.AF16}
 
 
 def scope_of(kind: Kind) -> Scope:

@@ -9,23 +9,7 @@ from numpy.typing import NDArray
 from configs.device import Organisation
 from simulator.addressing import Addressing
 from simulator.channel import CLOSED, IllegalProgram
-from simulator.isa import ACTIVATES, REFRESHES, REGISTER_MODE_KINDS, Issued, Kind
-
-COLUMN_KINDS = frozenset(
-    {
-        Kind.RD,
-        Kind.WR,
-        Kind.RDA,
-        Kind.WRA,
-        Kind.WRA16,
-        Kind.MAC,
-        Kind.MAC16,
-        Kind.RDCP,
-        Kind.WRCP,
-        Kind.EWMUL16,
-    }
-)
-
+from simulator.isa import ACTIVATES, COLUMN_KINDS, REFRESHES, REGISTER_MODE_KINDS, Issued, Kind
 
 NEED_CLOSED = ACTIVATES | REFRESHES | {Kind.ACT1}
 

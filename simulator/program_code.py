@@ -18,7 +18,8 @@ from simulator.channel import IllegalProgram
 from simulator.isa import ACTIVATES, CODE_OF, EVENT_KINDS, KINDS, Affine, Command, Instruction, Kind, Loop, Program
 
 LOOP, END = -1, -2
-KIND, REPETITIONS, TARGET, TRAITS = range(4)
+KIND, REPETITIONS, TARGET, TRAITS, ROW_STEP = range(5)
+COLUMNS = 5
 BANK, ROW, EVENT = range(3)
 DEPTH_LIMIT = 16
 # Bits of the traits: of a command, of a LOOP, of a LOOP.
@@ -30,13 +31,13 @@ SHORTEST_REPEAT = 6
 class ProgramCode(NamedTuple):
     """The arrays of one program; a named tuple, because compiled functions take those as they are.
 
-    `instructions` is int64[instructions, 4] with columns KIND, REPETITIONS (of a LOOP), TARGET (of LOOP and END) and
-    TRAITS. A command is ALONE if it is the whole body of a loop and addresses the same bank in every repetition. A loop
-    REPEATS if each iteration issues the same commands (not one alone) to the same banks and minds no event, and
-    SHIFTS_ROWS if all rows it opens move by the same amount from one iteration to the next. `constant` is
-    int64[instructions, 3] and `coefficient` int64[instructions, 3, depth], for bank, row and event. Every bank lies
-    within `lowest_bank` and `highest_bank`; `signals` is one more than the highest event signalled; bit k of `kinds` is
-    set if command code k occurs.
+    `instructions` is int64[instructions, 5] with columns KIND, REPETITIONS (of a LOOP), TARGET (of LOOP and END),
+    TRAITS and ROW_STEP. A command is ALONE if it is the whole body of a loop and addresses the same bank in every
+    repetition. A loop REPEATS if each iteration issues the same commands (not one alone) to the same banks and minds no
+    event, and SHIFTS_ROWS if all rows it opens move by the same amount, ROW_STEP, from one iteration to the next.
+    `constant` is int64[instructions, 3] and `coefficient` int64[instructions, 3, depth], for bank, row and event. Every
+    bank lies within `lowest_bank` and `highest_bank`; `signals` is one more than the highest event signalled; bit k of
+    `kinds` is set if command code k occurs.
     """
 
     instructions: NDArray[np.int64]
@@ -70,14 +71,14 @@ class _Body:
 class _Lists:
     """The growing rows of the arrays, and the ranges met so far."""
 
-    rows: list[tuple[int, int, int, int]] = field(default_factory=list)
+    rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     operands: list[tuple[Affine, Affine, Affine]] = field(default_factory=list)
     banks: list[int] = field(default_factory=lambda: [0])
     events: list[int] = field(default_factory=lambda: [-1])
     kinds: int = 0
     depth: int = 0
 
-    def append(self, row: tuple[int, int, int, int], operands: tuple[Affine, Affine, Affine]) -> None:
+    def append(self, row: tuple[int, int, int, int, int], operands: tuple[Affine, Affine, Affine]) -> None:
         self.rows.append(row)
         self.operands.append(operands)
 
@@ -90,7 +91,7 @@ def flatten(program: Program) -> ProgramCode:
     """
     lists = _Lists()
     _flatten_block(program.body, (), lists)
-    rows = np.array(lists.rows, dtype=np.int64).reshape(-1, 4)
+    rows = np.array(lists.rows, dtype=np.int64).reshape(-1, COLUMNS)
     constant = np.zeros((len(rows), 3), dtype=np.int64)
     coefficient = np.zeros((len(rows), 3, lists.depth), dtype=np.int64)
     for index, operands in enumerate(lists.operands):
@@ -112,7 +113,7 @@ def flatten(program: Program) -> ProgramCode:
 def straight_line(kind: NDArray[np.int64], bank: NDArray[np.int64], row: NDArray[np.int64]) -> ProgramCode:
     """Return the arrays of a program without loops and events, as `flatten` would, from its columns."""
     count = len(kind)
-    instructions = np.zeros((count, 4), dtype=np.int64)
+    instructions = np.zeros((count, COLUMNS), dtype=np.int64)
     instructions[:, KIND] = kind
     constant = np.zeros((count, 3), dtype=np.int64)
     constant[:, BANK], constant[:, ROW] = bank, row
@@ -145,16 +146,17 @@ def _flatten_loop(loop: Loop, counts: tuple[int, ...], lists: _Lists) -> _Body:
     start, depth = len(lists.rows), len(counts)
     lists.depth = max(lists.depth, depth + 1)
     count, block = _run(loop, depth) or (max(0, loop.count), loop.body)
-    lists.append((LOOP, 0, 0, 0), none)
+    lists.append((LOOP, 0, 0, 0, 0), none)
     body = _flatten_block(block, (*counts, count), lists)
     end = len(lists.rows)
-    lists.append((END, 0, start, 0), none)
-    traits, only = 0, block[0] if len(block) == 1 else None
+    lists.append((END, 0, start, 0, 0), none)
+    traits, step, only = 0, 0, block[0] if len(block) == 1 else None
     one_run = isinstance(only, Command) and only.kind not in ACTIVATES
     if count >= SHORTEST_REPEAT and not (one_run or body.events or depth in body.bank_depths):
         moves = {dict(terms).get(depth, 0) for terms in body.row_terms}
         traits = REPEATS | (SHIFTS_ROWS if len(moves) <= 1 else 0)
-    lists.rows[start] = (LOOP, count, end, traits)
+        step = max(moves, default=0)
+    lists.rows[start] = (LOOP, count, end, traits, step)
     return body
 
 
@@ -187,7 +189,7 @@ def _flatten_command(command: Command, counts: tuple[int, ...], only: bool, list
                 lists.events.append(highest)
     bank_depths = frozenset(depth for depth, _ in command.bank.terms)
     alone = only and bool(counts) and len(counts) - 1 not in bank_depths
-    lists.append((CODE_OF[command.kind], 0, 0, ALONE if alone else 0), operands)
+    lists.append((CODE_OF[command.kind], 0, 0, ALONE if alone else 0, 0), operands)
     rows = frozenset({command.row.terms}) if command.kind in ACTIVATES else frozenset()
     return _Body(command.kind in EVENT_KINDS, bank_depths, rows)
 

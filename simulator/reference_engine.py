@@ -22,6 +22,7 @@ from simulator.channel import (
     NEXT_REFRESH,
     NO_CAUSE,
     OVERTAKEN_LIMIT,
+    OWED_ROWS,
     REFRESH_BANK,
     REGISTER_MODE,
     ChannelState,
@@ -32,11 +33,20 @@ from simulator.channel import (
     window_lists,
 )
 from simulator.completion import completion_latencies
-from simulator.isa import ACTIVATES, CODE_OF, KINDS, PRECHARGES, Issued, Kind, Program, walk
+from simulator.isa import (
+    ACTIVATES,
+    ARRAY_KINDS,
+    CLOSING,
+    CODE_OF,
+    KINDS,
+    NEED_OPEN_ROWS,
+    Issued,
+    Kind,
+    Program,
+    walk,
+)
 from simulator.legality import check
 from simulator.timing_table import Rule, TimingTable, timing_table
-
-CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16}
 
 
 class LogEntry(NamedTuple):
@@ -72,11 +82,13 @@ def run_reference(
 ) -> RunReport:
     """Issue a program on a channel, writing into `state`, and return what happened, the stalls by cause included.
 
-    `events[n]` is the cycle at which event n arrives; `table` is the device's, if it is at hand. Raises IllegalProgram for a command the channel cannot accept.
+    `events[n]` is the cycle at which event n arrives; `table` is the device's, if it is at hand. Raises IllegalProgram
+    for a command the channel cannot accept.
     """
     channel = ReferenceChannel(device, state, [] if log is None else log, table or timing_table(device))
     start = len(channel.log)
     signals: dict[int, int] = {}
+    asked = 0
     for index, command in enumerate(walk(program)):
         match command.kind:
             case Kind.WAIT:
@@ -91,9 +103,15 @@ def run_reference(
                 if not channel.table.has(command.kind):
                     raise IllegalProgram(f"command {index}: expected a command {device.name} has, found {command.kind}")
                 check(
-                    command, index, state.open_row, state.register_mode, device.organisation, channel.table.addressing
+                    command,
+                    index,
+                    channel.seen_rows(),
+                    state.register_mode,
+                    device.organisation,
+                    channel.table.addressing,
                 )
                 channel.issue_with_refresh(command, index)
+                asked += 1
     channel.write_ready()
     issued = channel.log[start:]
     counts = Counter(entry.kind for entry in issued)
@@ -105,6 +123,7 @@ def run_reference(
         signals=tuple(signals.get(event, -1) for event in range(max(signals, default=-1) + 1)),
         refreshes=channel.refreshes,
         refresh_cycles=channel.refresh_cycles,
+        own_commands=len(issued) - asked,
         stalls=tuple(channel.stalls[cause] for cause in range(len(channel.table.causes))),
     )
 
@@ -145,6 +164,10 @@ class ReferenceChannel:
         self.rules = {kind: [] for kind in KINDS}
         for rule in table.rules:
             self.rules[KINDS[rule.following]].append(rule)
+
+    def seen_rows(self) -> NDArray[np.int64]:
+        """Return the open rows as the program sees them: those it is owed count as open."""
+        return np.where(self.state.owed_row != CLOSED, self.state.owed_row, self.state.open_row)
 
     def earliest(self, kind: Kind, bank: int = 0) -> Earliest:
         """Return the first cycle at which buses and table allow this command next."""
@@ -203,58 +226,102 @@ class ReferenceChannel:
         """Issue a command of a program, after the refreshes that fall due before its cycle."""
         kind, bank = command.kind, command.bank
         base, alone = self.base(kind).cycle, self._earliest_held(kind, bank)
-        cycle = alone.cycle
-        self.stalls[alone.cause] += cycle - base
-        for _ in range(OVERTAKEN_LIMIT):
-            if cycle < self.state.next_refresh:
-                used = bank if self.table.addressing.is_addressed(kind) else 0
-                self.refresh_cycles += cycle - alone.cycle
-                self.issue(cycle, kind, used, command.row, command.column)
-                return
-            open_rows = self.state.open_row.tolist()
-            while self._earliest_held(kind, bank).cycle >= self.state.next_refresh:
-                self._refresh()
-            if kind is not Kind.PREA:
-                self._reopen(open_rows)
-            cycle = self._earliest_held(kind, bank).cycle
-        raise IllegalProgram(
-            f"command {index}, {kind}: expected room between two refreshes, found none in {OVERTAKEN_LIMIT} tries"
-        )
+        self.stalls[alone.cause] += alone.cycle - base
+        after = self._after_refreshes_of_one if self.plan.per_bank else self._after_refreshes_of_all
+        cycle = after(kind, bank, alone.cycle)
+        if cycle is None:
+            raise IllegalProgram(
+                f"command {index}, {kind}: expected room between two refreshes, found none in {OVERTAKEN_LIMIT} tries"
+            )
+        self.refresh_cycles += cycle - alone.cycle
+        used = bank if self.table.addressing.is_addressed(kind) else 0
+        self.issue(cycle, kind, used, command.row, command.column)
 
     def _earliest_held(self, kind: Kind, bank: int) -> Earliest:
         earliest = self.earliest(kind, bank)
         return Earliest(self.state.hold, self.table.event) if self.state.hold > earliest.cycle else earliest
 
-    def _refresh(self) -> None:
+    def _after_refreshes_of_all(self, kind: Kind, bank: int, cycle: int) -> int | None:
+        """Close all rows when refresh is due, refresh, and open the same rows again before the program goes on."""
+        for _ in range(OVERTAKEN_LIMIT):
+            if cycle < self.state.next_refresh:
+                return cycle
+            open_rows = self.state.open_row.tolist()
+            while self._earliest_held(kind, bank).cycle >= self.state.next_refresh:
+                self._refresh_all()
+            if kind is not Kind.PREA:
+                self._reopen_all(open_rows)
+            cycle = self._earliest_held(kind, bank).cycle
+        return None
+
+    def _refresh_all(self) -> None:
         due, tree = self.state.next_refresh, self.table.addressing
-        if self.plan.per_bank:
-            self._refresh_banks(due, Kind.PRE, Kind.REFpb, int(self.state.scalars[REFRESH_BANK]))
-            self.state.scalars[REFRESH_BANK] = (self.state.scalars[REFRESH_BANK] + 1) % tree.banks
-        else:
-            below = len(tree.banks_of(Kind.REFab, 0))
-            for first in range(0, tree.banks, below):
-                self._refresh_banks(due, Kind.PREA, Kind.REFab, first)
+        below = len(tree.banks_of(Kind.REFab, 0))
+        for first in range(0, tree.banks, below):
+            if (self.state.open_row[first : first + below] != CLOSED).any():
+                self._issue_own(Kind.PREA, first, due)
+            for _ in range(self.plan.burst):
+                self._issue_own(Kind.REFab, first, due)
+                self.refreshes += 1
         self.state.scalars[NEXT_REFRESH] = due + self.plan.interval
 
-    def _refresh_banks(self, due: int, close: Kind, refresh: Kind, bank: int) -> None:
-        banks = self.table.addressing.banks_of(refresh, bank)
-        if (self.state.open_row[banks.start : banks.stop] != CLOSED).any():
-            self.issue(max(self.earliest(close, bank).cycle, due), close, bank)
-        for _ in range(self.plan.burst):
-            self.issue(max(self.earliest(refresh, bank).cycle, due), refresh, bank)
-            self.refreshes += 1
-
-    def _reopen(self, rows: list[int]) -> None:
-        """Open the rows again that the refreshes closed, with one command where that is possible."""
-        closed = (self.state.open_row == CLOSED).all()
-        if self.table.has(Kind.ACT16) and closed and rows[0] != CLOSED and len(set(rows)) == 1:
+    def _reopen_all(self, rows: list[int]) -> None:
+        """Open rows again, with one command where that is possible."""
+        if self.table.has(Kind.ACT16) and rows[0] != CLOSED and len(set(rows)) == 1:
             self.issue(self.earliest(Kind.ACT16).cycle, Kind.ACT16, row=rows[0])
             return
-        activate = (Kind.ACT1, Kind.ACT2) if self.table.has(Kind.ACT1) else (Kind.ACT,)
         for bank, row in enumerate(rows):
-            if row != CLOSED and self.state.open_row[bank] == CLOSED:
-                for kind in activate:
-                    self.issue(self.earliest(kind, bank).cycle, kind, bank, row)
+            if row != CLOSED:
+                self._open(bank, row)
+
+    def _open(self, bank: int, row: int) -> None:
+        for kind in (Kind.ACT1, Kind.ACT2) if self.table.has(Kind.ACT1) else (Kind.ACT,):
+            self.issue(self.earliest(kind, bank).cycle, kind, bank, row)
+
+    def _issue_own(self, kind: Kind, bank: int, due: int) -> None:
+        self.issue(max(self.earliest(kind, bank).cycle, due), kind, bank)
+
+    def _after_refreshes_of_one(self, kind: Kind, bank: int, cycle: int) -> int | None:
+        """Close and refresh the next bank when due, without keeping the program waiting unless it asks for that bank.
+
+        The row is owed to the program, and opened again when it needs it.
+        """
+        banks = self.table.addressing.banks_of(kind, bank)
+        for _ in range(OVERTAKEN_LIMIT * len(self.state.open_row)):
+            due, turn = self.state.next_refresh, int(self.state.scalars[REFRESH_BANK])
+            if cycle >= due:
+                step = Kind.PRE if self.state.open_row[turn] != CLOSED else Kind.REFpb
+                if max(self.earliest(step, turn).cycle, due) <= cycle or (kind in ARRAY_KINDS and turn in banks):
+                    self._refresh_one(turn, due)
+                    cycle = self._earliest_held(kind, bank).cycle
+                    continue
+            owed = [place for place in banks if self.state.owed_row[place] != CLOSED]
+            if kind in NEED_OPEN_ROWS and owed:
+                row = int(self.state.owed_row[owed[0]])
+                self._owe(range(owed[0], owed[0] + 1), CLOSED)
+                self._open(owed[0], row)
+                cycle = self._earliest_held(kind, bank).cycle
+                continue
+            if kind in CLOSING:
+                self._owe(banks, CLOSED)
+            return cycle
+        return None
+
+    def _refresh_one(self, bank: int, due: int) -> None:
+        """Take the next step towards refreshing a bank: close its row, or refresh it."""
+        row = int(self.state.open_row[bank])
+        if row != CLOSED:
+            self._owe(range(bank, bank + 1), row)
+            self._issue_own(Kind.PRE, bank, due)
+            return
+        self._issue_own(Kind.REFpb, bank, due)
+        self.refreshes += 1
+        self.state.scalars[REFRESH_BANK] = (bank + 1) % len(self.state.open_row)
+        self.state.scalars[NEXT_REFRESH] = due + self.plan.interval
+
+    def _owe(self, banks: range, row: int) -> None:
+        self.state.owed_row[banks.start : banks.stop] = row
+        self.state.scalars[OWED_ROWS] = (self.state.owed_row != CLOSED).sum()
 
     def write_ready(self) -> None:
         """Leave in the state, for every node and class, the first cycle it allows and why."""

@@ -7,10 +7,8 @@ from itertools import groupby
 from configs.device import Device
 from simulator.command_runs import CommandRuns
 from simulator.engine_timing import REACH, EngineTiming
-from simulator.isa import ACTIVATES, KINDS, PRECHARGES, Kind
-from simulator.legality import COLUMN_KINDS
+from simulator.isa import ACTIVATES, CLOSING, COLUMN_KINDS, KINDS
 
-CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16}
 CONCERNED = tuple(kind in ACTIVATES | COLUMN_KINDS | CLOSING for kind in KINDS)
 
 

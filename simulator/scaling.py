@@ -11,7 +11,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from configs.device import Device, Energy
+from configs.device import Device, Energy, RefreshPolicy
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs, base_knobs, knob_values
 
@@ -88,7 +88,25 @@ def impossibilities(base: Device, knobs: HardwareKnobs) -> tuple[str, ...]:
         )
     if bank_bytes % knobs.row_bytes or bank_bytes < knobs.row_bytes:
         reasons.append(f"banks of {bank_bytes:.0f} B do not hold whole rows of {knobs.row_bytes} B")
-    return tuple(reasons)
+    return (*reasons, *_refresh_reasons(base, knobs))
+
+
+def _refresh_reasons(base: Device, knobs: HardwareKnobs) -> tuple[str, ...]:
+    """Return why commands for all banks find no room between the refreshes of single banks."""
+    if base.refresh.policy is not RefreshPolicy.PER_BANK:
+        return ()
+    if base.energy is None:
+        return ()
+    timing = _timing(base, _energy(base, base.energy, knobs), knobs)
+    interval = base.refresh_interval_cycles // knobs.banks_per_channel
+    names = ("nRTP", "nRP", "nRFCpb", "nRCDRDMAC", "nCCDMAC")
+    needed = sum(timing[name] for name in names)
+    if interval > needed:
+        return ()
+    return (
+        f"{knobs.banks_per_channel} banks refreshed one by one leave {interval} cycles between refreshes; to multiply "
+        f"on all banks takes more than {' + '.join(names)} = {needed}",
+    )
 
 
 def rows_per_bank(base: Device, knobs: HardwareKnobs) -> int:

@@ -53,15 +53,17 @@ class StepReport:
 
     `owner_cycles` is how far the phases of each owner moved the end of the step: the sum over owners is the latency.
     `counts` are commands by kind over all channels of all devices, `down_bytes` and `up_bytes` per device;
-    `refresh_cycles` is how long refreshes kept the channel's commands waiting, `stalls` what else they waited for, by
-    cause of the timing table (empty unless the simulator explains); `slowdown` is how many times slower than the link
-    the host paced its transfers.
+    `commands_simulated` are those of one channel, `own_commands` the controller's among them; `refresh_cycles` is how
+    long refreshes kept the channel's commands waiting, `stalls` what else they waited for, by cause of the timing table
+    (empty unless the simulator explains); `slowdown` is how many times slower than the link the host paced its
+    transfers.
     """
 
     latency_cycles: int
     owner_cycles: Mapping[str, int]
     counts: NDArray[np.float64]
     commands_simulated: int
+    own_commands: int
     down_bytes: int
     up_bytes: int
     host_busy_cycles: int
@@ -98,6 +100,7 @@ class Totals:
 
     counts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(KINDS)))
     commands: int = 0
+    own_commands: int = 0
     channel_busy: float = 0.0
     refreshes: int = 0
     refresh_cycles: int = 0
@@ -219,6 +222,7 @@ class _Run:
         totals = self.totals
         totals.counts += np.asarray(report.counts) * phase.active_channels
         totals.commands += sum(report.counts)
+        totals.own_commands += report.own_commands
         totals.channel_busy += (report.completed - report.first_issue) * phase.active_channels
         totals.refreshes += report.refreshes
         totals.refresh_cycles += report.refresh_cycles
@@ -233,6 +237,7 @@ class _Run:
             owner_cycles=owner_cycles,
             counts=totals.counts,
             commands_simulated=totals.commands,
+            own_commands=totals.own_commands,
             down_bytes=totals.down_bytes,
             up_bytes=totals.up_bytes,
             host_busy_cycles=self.hosts.busy,

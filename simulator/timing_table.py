@@ -12,6 +12,7 @@ A command that takes several ticks is stamped at its first one, while the file c
 from dataclasses import dataclass
 
 from configs.device import MOST_BUSES, Constraint, Device
+from configs.errors import UserError
 from configs.expression import evaluate
 from simulator.addressing import LEVELS, Addressing, addressing
 from simulator.isa import CODE_OF, KINDS, Kind, Scope
@@ -35,7 +36,7 @@ class TimingTable:
     """The rules that decide on a device, and per command code: its class, its bus, and the ticks it holds the bus.
 
     Kinds that no rule tells apart as the following command share a *class*; -1 stands for a kind the device does not
-    have. `causes` names every row of the table, then the event and the refresh a command may wait for.
+    have. `causes` names every row of the table that holds, then the event a command may wait for.
     """
 
     rules: tuple[Rule, ...]
@@ -64,20 +65,37 @@ BUSES = MOST_BUSES
 
 
 def timing_table(device: Device) -> TimingTable:
-    """Resolve the rows of a device; raises ValueError for what its file states of commands that do not exist."""
+    """Resolve the rows of a device; raises ValueError for unknown commands, UserError for a row that can never act."""
     for name in (*device.command_ticks, *device.scopes):
         _code(name)
+    tree = addressing(device)
+    _require_reach(device, tree)
     rules = needed_rules(resolved_rules(device))
     named = {code for rule in rules for code in (rule.preceding, rule.following)}
     named |= {_code(name) for names in device.command_buses.values() for name in names.split()}
     return TimingTable(
         rules=rules,
-        addressing=addressing(device),
+        addressing=tree,
         class_of=_classes(rules, named),
         bus=_buses(device),
         ticks=_ticks(device),
         causes=(*map(_cause, device.active_constraints), "event"),
     )
+
+
+def _require_reach(device: Device, tree: Addressing) -> None:
+    """Raise UserError for a row at a level that one of its commands does not reach: it could never act."""
+    for row in device.active_constraints:
+        level = LEVELS.index(Scope(row.level))
+        for name in (*row.preceding, *row.following):
+            deepest = tree.reach[_code(name)] - 1
+            if deepest < level:
+                raise UserError(
+                    where=f"device {device.name}, constraints, row {row.row()}",
+                    expected="a level that all its commands reach",
+                    found=f"{name}, which addresses a whole {LEVELS[deepest]}",
+                    way_out=f"state it at level {LEVELS[deepest]}, or the command's reach in scopes",
+                )
 
 
 def resolved_rules(device: Device) -> tuple[Rule, ...]:

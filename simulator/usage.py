@@ -1,19 +1,19 @@
-"""What one channel did with its time, in closed form from a run's counts and stalls: nothing is walked again.
+"""What one channel did, in closed form from the counts and stalls of a run: nothing is walked again.
 
-A channel's time from one cycle to another divides into cycles in which a command of the program issues, cycles its
-commands wait for a timing constraint or an event, and cycles they wait because of refresh.
+A channel's time divides into cycles in which a command of the program issues, cycles its commands wait for a row of the
+timing table or an event, cycles they wait because of refresh, and the rest after the last command.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from configs.device import Device
 from simulator.completion import burst_cycles
-from simulator.isa import ACTIVATES, CODE_OF, KINDS, Kind
-from simulator.legality import COLUMN_KINDS
+from simulator.isa import ACTIVATES, CODE_OF, COLUMN_KINDS, KINDS, Kind
 from simulator.timing_table import TimingTable
 
 # How far apart multiplications of a kind start, which is how long one keeps its units.
@@ -22,7 +22,7 @@ UNIT_CADENCE = {Kind.MAC16: "nCCDMAC", Kind.MAC: "nCCDL", Kind.EWMUL16: "nCCDL"}
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Cycles lost to one cause: a row of the device's table, as it is written there, or an event."""
+    """Cycles lost to one cause: a row of the device's table, or an event."""
 
     cause: str
     cycles: int
@@ -30,39 +30,38 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Cycles and counts of one channel; rows are counted per bank, as banks activate and access them.
+    """Counts and cycles of one channel, means over channels where counts are.
 
-    Row hits are the accesses to a row beyond the first after each activate; every activate counts as accessed.
+    Rows are counted bank by bank: a command for all banks activates and accesses as many. Row hits are the accesses to
+    a row beyond the first after its activate; each activate counts as accessed, so that they are a lower bound.
     """
 
-    row_accesses: int
-    row_activations: int
-    row_hits: int
-    command_bus_cycles: int
-    data_bus_cycles: int
-    unit_cycles: int
-    refresh_cycles: int
-    stalls: tuple[Stall, ...]
+    row_accesses: float
+    row_activations: float
+    row_hits: float
+    command_bus_cycles: float
+    data_bus_cycles: float
+    unit_cycles: float
 
 
-def usage(
-    device: Device, table: TimingTable, counts: NDArray[np.int64], refresh_cycles: int, stalls: Sequence[int]
-) -> Usage:
-    """Return what commands (int64[kinds]) and stalls by cause say of a channel; largest stalls come first."""
+def usage(device: Device, table: TimingTable, counts: NDArray[Any]) -> Usage:
+    """Return what the commands of a channel (number[kinds]) used."""
     banks = np.array([len(table.addressing.banks_of(kind, 0)) for kind in KINDS], dtype=np.int64)
-    accesses = _sum_of(COLUMN_KINDS, counts * banks)
-    activations = _sum_of(ACTIVATES, counts * banks)
-    found = [Stall(cause, int(cycles)) for cause, cycles in zip(table.causes, stalls, strict=False) if cycles]
+    accesses, activations = _sum_of(COLUMN_KINDS, counts * banks), _sum_of(ACTIVATES, counts * banks)
     return Usage(
         row_accesses=accesses,
         row_activations=activations,
-        row_hits=max(0, accesses - activations),
-        command_bus_cycles=int(counts @ np.array(table.ticks, dtype=np.int64)),
-        data_bus_cycles=int(counts @ np.array(burst_cycles(device), dtype=np.int64)),
-        unit_cycles=int(counts @ unit_cycles(device)),
-        refresh_cycles=refresh_cycles,
-        stalls=tuple(sorted(found, key=lambda stall: -stall.cycles)),
+        row_hits=max(0.0, accesses - activations),
+        command_bus_cycles=float(counts @ np.array(table.ticks, dtype=np.int64)),
+        data_bus_cycles=float(counts @ np.array(burst_cycles(device), dtype=np.int64)),
+        unit_cycles=float(counts @ unit_cycles(device)),
     )
+
+
+def stalls_of(table: TimingTable, stalls: Sequence[int]) -> tuple[Stall, ...]:
+    """Name the stalls of a run, which are by cause; the largest come first."""
+    found = [Stall(cause, int(cycles)) for cause, cycles in zip(table.causes, stalls, strict=False) if cycles]
+    return tuple(sorted(found, key=lambda stall: -stall.cycles))
 
 
 def unit_cycles(device: Device) -> NDArray[np.int64]:
@@ -73,5 +72,5 @@ def unit_cycles(device: Device) -> NDArray[np.int64]:
     return cycles
 
 
-def _sum_of(kinds: frozenset[Kind], counts: NDArray[np.int64]) -> int:
-    return int(sum(counts[CODE_OF[kind]] for kind in kinds))
+def _sum_of(kinds: frozenset[Kind], counts: NDArray[Any]) -> float:
+    return float(sum(counts[CODE_OF[kind]] for kind in kinds))

@@ -50,6 +50,14 @@ def timeline_command(
     from simulator.step_trace import Detail
 
     require_trace_name(out)
+    for path in (out, csv):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UserError(
+                where=str(path),
+                expected="a file in a folder that exists",
+                found=f"no folder {path.parent}",
+                way_out="make the folder first",
+            )
     _require_among(detail, tuple(Detail), "--detail")
     _require_among(mapping, tuple(MAPPINGS), "--mapping")
     if (run is None) == (not model):
@@ -60,6 +68,14 @@ def timeline_command(
             way_out="give one of them",
         )
     if run is not None:
+        own = ("gddr6-aim", "hand", 1, 4096, "1")
+        if (hardware, mapping, batch, context_length, devices) != own:
+            raise UserError(
+                where="explore timeline RUN_FOLDER",
+                expected="the run alone: it has its own hardware, mapping, batch, context and devices",
+                found="one of --hardware, --mapping, --batch, --context, --devices",
+                way_out="leave it out, or give --model instead of the run",
+            )
         inside = inside_of_run(run, point)
     else:
         settings = RunSettings(model=model, hardware=hardware, batch=batch, context=context_length, devices=devices)
@@ -68,10 +84,11 @@ def timeline_command(
     if csv is not None:
         save_utilisation(inside, csv)
     tasks, stalls = task_frame(inside.log), stall_frame(inside.log)
+    whole = summary(inside)
     if json:
-        _print_json(summary(inside), tasks, stalls, out)
+        _print_json(whole, tasks, stalls, out)
     else:
-        _print_table(inside, tasks, stalls, out)
+        _print_table(inside, whole, tasks, stalls, out)
 
 
 def _require_among(value: str, allowed: Sequence[str], where: str) -> None:
@@ -108,12 +125,13 @@ def _stall_table(stalls: "pd.DataFrame") -> "Table":
     return table
 
 
-def _print_table(inside: "Inside", tasks: "pd.DataFrame", stalls: "pd.DataFrame", out: Path) -> None:
+def _print_table(
+    inside: "Inside", whole: dict[str, float | str], tasks: "pd.DataFrame", stalls: "pd.DataFrame", out: Path
+) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    from autotune.timelines import summary
     from autotune.units import MS_PER_NS
 
     device = inside.log.device.name
@@ -141,10 +159,9 @@ def _print_table(inside: "Inside", tasks: "pd.DataFrame", stalls: "pd.DataFrame"
     console.print("µs, step: how far the task's operators moved the end of the step, and their share of it")
     console.print("units to refreshes: of one channel, busy shares of the operators' own time; link: per device")
     console.print(_stall_table(stalls))
-    whole = summary(inside)
     if "power_peak_w" in whole:
         console.print(
-            f"power of all channels: {whole['power_in_channels_average_w']:.1f} W on average, "
-            f"{whole['power_peak_w']:.1f} W at most over {whole['power_window_ns']:.0f} ns"
+            f"power of all channels, without link and host: at most {whole['power_peak_w']:.1f} W over "
+            f"{whole['power_window_ns']:.0f} ns"
         )
     console.print(escape(f"timeline: {out}, to be opened in ui.perfetto.dev"), soft_wrap=True)
