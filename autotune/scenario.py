@@ -19,12 +19,14 @@ from compiler.device_table import DeviceTable, device_table
 from compiler.lowering import System
 from compiler.routing import ExpertLoad, draw_loads
 from compiler.workload import ExpertsShape, Workload
-from configs.device import Device
+from configs.device import Device, RefreshPolicy
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs, base_knobs
 from simulator.area import dram_area_mm2
 from simulator.engine import Engine
+from simulator.isa import Kind
 from simulator.scaling import impossibilities, scaled_device
+from simulator.timing_table import timing_table
 
 ROUTING_DRAWS = 4
 MOST_PADDING = 2
@@ -32,6 +34,11 @@ MOST_PADDING = 2
 NEEDED_TIMING = (
     *("nBL", "nCL", "nCWL", "nRCDRD", "nRCDRDMAC", "nRP", "nRAS", "nRC", "nRTP", "nWR", "nCCDS", "nCCDL", "nRRDS"),
     *("nRRDL", "nFAW", "nACTALL", "nCCDMAC", "nBLGB", "nBLREG", "nMODCH", "nREFI", "nRFC"),
+)
+# What lowered programs are made of.
+NEEDED_KINDS = (
+    *(Kind.ACT, Kind.ACT16, Kind.PRE, Kind.PREA, Kind.RD, Kind.WR, Kind.WRA16),
+    *(Kind.MAC16, Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD),
 )
 
 
@@ -91,12 +98,22 @@ def make_scenario(
     routing_seed: int = 0,
 ) -> Scenario:
     """Make a scenario; `devices` None takes as many as the scenario needs. Raises UserError with the way out."""
-    if base.host is None or base.link is None or base.energy is None or base.area is None:
+    sections = {
+        "unit": base.processing_unit,
+        "host": base.host,
+        "link": base.link,
+        "energy": base.energy,
+        "area": base.area,
+        "power": base.power,
+        "dispatcher": base.dispatcher,
+    }
+    missing = [name for name, section in sections.items() if section is None]
+    if missing or base.host is None or base.link is None:
         raise UserError(
             where=f"--hardware {base.name}",
-            expected="a device with host, link, energy and area sections",
-            found="a table for cross-checks only",
-            way_out="use gddr6-aim for searches",
+            expected=f"a device with the sections {', '.join(sections)}",
+            found=f"none for {', '.join(missing)}",
+            way_out="use gddr6-aim, or add what is missing to the file",
         )
     _require_usable(base)
     capacity = base.organisation.capacity_bytes
@@ -126,6 +143,13 @@ def _require_usable(base: Device) -> None:
     """Raise UserError when a device's tables lack what the engines and the scaling laws read."""
     try:
         Engine(base).fresh_state()
+        table = timing_table(base)
+        absent = [kind for kind in NEEDED_KINDS if not table.has(kind)]
+        if absent:
+            raise ValueError(f"the constraints name no {', '.join(absent)}, which programs are made of")
+        busy = sum(base.timing[name] for name in ("nRFC", "nRP", "nRTP", "nRCDRDMAC") if name in base.timing)
+        if base.refresh.policy is RefreshPolicy.ALL_BANK and base.refresh_interval_cycles <= busy:
+            raise ValueError(f"a refresh every {base.refresh_interval_cycles} cycles takes {busy} with its rows")
         missing = [name for name in NEEDED_TIMING if name not in base.timing]
         if missing:
             raise ValueError(f"the timing section lacks {', '.join(missing)}")

@@ -20,6 +20,9 @@ from configs.expression import evaluate
 HARDWARE_FOLDER = Path(__file__).parent / "hardware"
 
 MOST_CYCLES = 1_000_000
+MOST_BANKS = 1024  # of a channel
+MOST_ROWS = 1 << 24
+MOST_EXPRESSION = 200  # characters
 MOST_BUSES = 2
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -48,6 +51,10 @@ class Organisation(Record):
 
     @model_validator(mode="after")
     def _columns_fill_rows(self) -> "Organisation":
+        if self.banks > MOST_BANKS or self.rows > MOST_ROWS:
+            raise ValueError(
+                f"a channel has at most {MOST_BANKS} banks of {MOST_ROWS} rows, this one {self.banks} of {self.rows}"
+            )
         if self.row_bytes % self.column_bytes:
             raise ValueError(f"row_bytes {self.row_bytes} is not a multiple of column_bytes {self.column_bytes}")
         return self
@@ -166,8 +173,8 @@ class Link(Record):
     """The link between host and device: two independent directions, each a first-in-first-out server."""
 
     name: str
-    bandwidth_gb_per_s: PositiveFloat
-    latency_ns: Amount
+    bandwidth_gb_per_s: Annotated[float, Field(ge=0.001, le=1e6)]
+    latency_ns: Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Host(Record):
@@ -201,10 +208,10 @@ class Constraint(Record):
     """
 
     level: LevelName
-    preceding: tuple[str, ...]
-    following: tuple[str, ...]
-    cycles: str
-    window: PositiveInt = 1
+    preceding: Annotated[tuple[str, ...], Field(min_length=1)]
+    following: Annotated[tuple[str, ...], Field(min_length=1)]
+    cycles: Annotated[str, Field(max_length=MOST_EXPRESSION)]
+    window: Annotated[int, Field(gt=0, le=64)] = 1
     sibling: bool = False
 
     @model_validator(mode="before")
@@ -289,7 +296,7 @@ class Device(Record):
     clock_ps: PositiveInt
     organisation: Organisation
     processing_unit: ProcessingUnit | None = Field(None, alias="unit")
-    timing: dict[str, int]
+    timing: dict[str, Annotated[int, Field(strict=True)]]
     ticks_per_clock: PositiveInt = Field(1, description="a tick is the grid on which commands issue")
     command_ticks: dict[str, PositiveInt] = Field({}, description="ticks a command holds its bus, where more than 1")
     command_buses: dict[str, str] = Field({}, description="commands by bus, at most two; one not named is on the first")
@@ -319,7 +326,9 @@ class Device(Record):
             raise InconsistentDevice(place="timing", expected=expected, found="none")
         for constraint in (*self.constraints, *self.refresh_constraints):
             try:
-                evaluate(constraint.cycles, self.timing)
+                cycles = evaluate(constraint.cycles, self.timing)
+                if not -MOST_CYCLES <= cycles <= MOST_CYCLES:
+                    raise ValueError(f"'{constraint.cycles}' is {cycles}, beyond {MOST_CYCLES} cycles")
             except ValueError as error:
                 expected = "sums, products and max of names of the timing section"
                 raise InconsistentDevice(place="constraints", expected=expected, found=str(error)) from error
@@ -412,13 +421,15 @@ def load_device(name_or_path: str) -> Device:
     """Read a built-in device by name or any device file by path; raises UserError for a bad name, key or value."""
     import yaml
 
+    from configs.yaml_text import load_yaml
+
     path = Path(name_or_path)
     if name_or_path in built_in_devices():
         path = HARDWARE_FOLDER / f"{name_or_path}.yaml"
     elif path.suffix not in (".yaml", ".yml"):
         raise _unknown_device(name_or_path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(
             where=f"--hardware {name_or_path}",

@@ -29,6 +29,7 @@ from simulator.timing_table import timing_table
 COLUMNS = ("cycle", "cmd", "channel", "pc", "rank_or_sid", "bg", "bank", "row", "col")
 LEVEL_COLUMNS = ("pc", "rank_or_sid", "bg", "bank")  # the levels below the channel
 EXPECTED = "asap_cycle"
+MOST_CHANNELS = 1024
 ALL = -1
 # The standards' names of what the instruction set calls otherwise.
 STANDARD_NAMES = {"PREpb": Kind.PRE, "PREab": Kind.PREA}
@@ -70,6 +71,12 @@ def read_stream(path: Path, device: Device) -> StreamFile:
     if len(negative):
         found = str(numbers["channel"][negative[0]])
         raise file.mistake(int(negative[0]), "channel", "a channel of at least 0", found, "name one channel a line")
+    beyond = np.flatnonzero(numbers["channel"] >= MOST_CHANNELS)
+    if len(beyond):
+        found = str(numbers["channel"][beyond[0]])
+        raise file.mistake(
+            int(beyond[0]), "channel", f"a channel below {MOST_CHANNELS}", found, "number channels from 0"
+        )
     stream = Stream(numbers["channel"], kind, _banks(file, numbers, kind, device), numbers["row"])
     return StreamFile(path, header, cells, lines, stream, numbers.get(EXPECTED))
 
@@ -95,10 +102,10 @@ def write_stream(file: StreamFile, cycle: Array, path: Path) -> None:
 @contextmanager
 def _opened_for_reading(path: Path) -> Iterator[TextIO]:
     if path.suffix == ".gz":
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as source:
+        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as source:
             yield source
     else:
-        with path.open(encoding="utf-8", newline="") as source:
+        with path.open(encoding="utf-8-sig", newline="") as source:
             yield source
 
 
@@ -136,6 +143,8 @@ def _read_cells(path: Path) -> tuple[tuple[str, ...], list[list[str]], list[int]
     except (csv.Error, UnicodeDecodeError) as error:
         raise _unreadable(path, "comma-separated text", str(error)) from error
     _check_shape(path, header, cells, lines)
+    if not cells:
+        raise _unreadable(path, "at least one command below the header", "none")
     return header, cells, lines
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import floor
 from pathlib import Path
 
+import numpy as np
+
 from configs.device import Device
 from configs.errors import UserError
 
@@ -118,7 +120,14 @@ def _whole_ns(device: Device, slices: Sequence[Slice]) -> Iterator[tuple[int, in
 
 def _text(value: object) -> str:
     """Return a value as JSON; letters stay as they are, because the viewer shows the codes of escaped ones."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=_number)
+
+
+def _number(value: object) -> object:
+    """Return a number of numpy as Python's; raises TypeError for anything else."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a trace holds texts and numbers, found {type(value).__name__}")
 
 
 def _us(nanoseconds: int) -> str:

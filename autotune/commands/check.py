@@ -21,8 +21,16 @@ def check_command(
     from compiler.lowering import System
     from compiler.numerics import numerics_of
     from configs.device import load_device
+    from configs.errors import UserError
 
     device = load_device(hardware)
+    if device.processing_unit is None:
+        raise UserError(
+            where=f"--hardware {hardware}",
+            expected="a device with processing units",
+            found="plain DRAM",
+            way_out="use gddr6-aim",
+        )
     shapes = import_workload(model, 1, context_length).schedulables
     table = Table("task", "mapping", "cases", "verdict", title=f"{model} on {device.name}")
     passed = True

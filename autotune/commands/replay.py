@@ -35,13 +35,39 @@ def replay_command(
     FILE.csv: issue DRAM commands in the same order, each as early as the device's table allows, and compare with the
     column asap_cycle where there is one; exit code 1 if any cycle differs. Nothing is refreshed on its own.
     """
+    from configs.errors import UserError
     from simulator.dram_stream import is_stream
 
+    _require_file(file)
+    if commands is not None and commands.resolve() == file.resolve():
+        raise UserError(
+            where=f"--commands {commands}",
+            expected="another file than the one that is replayed",
+            found="the same file",
+            way_out="give it another name",
+        )
     if is_stream(file):
         from autotune.commands.replay_stream import replay_stream_command
 
         raise typer.Exit(replay_stream_command(file, hardware, commands, as_json=json))
     _replay_trace(file, hardware or TRACE_DEVICE, commands, json)
+
+
+def _require_file(file: Path) -> None:
+    from configs.errors import UserError
+
+    endings = (".trace", ".trace.gz", ".csv", ".csv.gz")
+    if not file.name.endswith(endings):
+        raise UserError(
+            where=str(file) or "FILE",
+            expected=f"a name that ends in {', '.join(endings)}",
+            found=file.name or "no name",
+            way_out="the ending tells an instruction trace from a command stream; rename the file",
+        )
+    if not file.is_file():
+        raise UserError(
+            where=str(file), expected="a file", found="a folder" if file.is_dir() else "none", way_out="check the path"
+        )
 
 
 def _replay_trace(trace: Path, hardware: str, commands: Path | None, as_json: bool) -> None:

@@ -12,8 +12,16 @@ from autotune.finished import front_of, shown_points, written_points
 from autotune.outputs import write_outputs
 from autotune.stored_points import PACING, stored_point
 from autotune.tables import TRIALS_FILE
-from autotune.timelines import TIMELINE_FILE, UTILISATION_FILE, look_inside, task_frame, utilisation_frame
+from autotune.timelines import (
+    TIMELINE_FILE,
+    UTILISATION_FILE,
+    look_inside,
+    save_timeline,
+    task_frame,
+    utilisation_frame,
+)
 from configs.errors import UserError
+from simulator.step_trace import Detail
 from simulator.utilisation import utilisation
 from tests.autotune.finished_runs import finished_run
 
@@ -105,3 +113,11 @@ def test_table_without_the_point_or_of_another_version_is_a_users_mistake(writte
     (tmp_path / TRIALS_FILE).write_bytes(b"no table")
     with pytest.raises(UserError, match="damaged"):
         stored_point(tmp_path, run.problem.knobs)
+
+
+def test_any_design_of_a_search_can_be_looked_into(written, tmp_path):
+    run, _ = written
+    for point, evaluation in enumerate(run.evaluations[:6]):
+        inside = look_inside(run.problem, evaluation.codes, int(dict(evaluation.details)[PACING]))
+        save_timeline(inside, Detail.FIRST, tmp_path / f"{point}.json")
+        assert json.loads((tmp_path / f"{point}.json").read_text(encoding="utf-8"))["traceEvents"]

@@ -6,11 +6,12 @@ import pytest
 import yaml
 
 from configs.commands import COMMAND_NAMES
-from configs.device import HARDWARE_FOLDER, built_in_devices, load_device
+from configs.device import HARDWARE_FOLDER, Constraint, Device, built_in_devices, load_device
 from configs.errors import UserError
 from configs.expression import evaluate
 from simulator.dram_replay import pin_bytes_per_cycle, without_refresh
 from simulator.isa import EVENT_KINDS, Kind
+from simulator.timing_table import timing_table
 
 
 def _changed(tmp_path, change):
@@ -138,3 +139,47 @@ def test_refresh_rows_hold_only_where_the_controller_refreshes():
     device = load_device("hbm2")
     assert without_refresh(device).active_constraints == device.constraints
     assert device.active_constraints == (*device.constraints, *device.refresh_constraints)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda content: content["timing"].update(nRCD=True), "timing.nRCD"),
+        (lambda content: content["organisation"].update(banks_per_group=10**9), "at most 1024 banks"),
+        (lambda content: content["constraints"].append(["channel", "", "RD", "nBL"]), "constraints"),
+        (lambda content: content["constraints"].append(["channel", "RD", "RD", "9999999*9999999"]), "beyond 1000000"),
+        (lambda content: content["constraints"].append(["channel", "RD", "RD", "nBL" + "+nBL" * 999]), "constraints"),
+        (lambda content: content["constraints"].append(["channel", "RD", "RD", "nBL", 10**9]), "constraints"),
+    ],
+    ids=["boolean", "banks", "no command", "overflow", "endless expression", "window"],
+)
+def test_values_that_cannot_be_meant_are_refused(tmp_path, change, expected):
+    content = yaml.safe_load((HARDWARE_FOLDER / "ddr5.yaml").read_text(encoding="utf-8"))
+    change(content)
+    path = tmp_path / "device.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(UserError, match=expected):
+        load_device(str(path))
+
+
+@pytest.mark.parametrize(("text", "expected"), [("name: a\nname: b\n", "name a second time"), ("[" * 5000, "nested")])
+def test_a_key_twice_and_endless_nesting_are_no_yaml(tmp_path, text, expected):
+    path = tmp_path / "device.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=expected):
+        load_device(str(path))
+
+
+def test_a_row_below_what_its_command_addresses_is_refused():
+    device = load_device("gddr6")
+    deep = Constraint(level="bank", preceding=("PREA",), following=("ACT",), cycles="nRP")
+    with pytest.raises(UserError, match="PREA, which addresses a whole channel"):
+        timing_table(device.model_copy(update={"constraints": (*device.constraints, deep)}))
+
+
+def test_refresh_needs_what_closes_and_opens_rows():
+    content = yaml.safe_load((HARDWARE_FOLDER / "gddr6.yaml").read_text(encoding="utf-8"))
+    content["constraints"] = [row for row in content["constraints"] if "PREA" not in f"{row[1]} {row[2]}".split()]
+    content["constraints"] = [row for row in content["constraints"] if row[1] and row[2]]
+    with pytest.raises(ValueError, match="PREA"):
+        Device.model_validate(content)

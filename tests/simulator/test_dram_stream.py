@@ -90,3 +90,26 @@ def test_the_suffix_says_what_a_file_is() -> None:
 def test_a_stream_asks_for_its_device(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--hardware: expected the device whose commands the stream holds"):
         replay_command(_file(tmp_path, GOOD))
+
+
+def test_a_stream_without_commands_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="at least one command"):
+        read_stream(_file(tmp_path, HEADER), HBM2)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "marked.csv"
+    path.write_text(GOOD, encoding="utf-8-sig")
+    assert read_stream(path, HBM2).header[0] == "cycle"
+
+
+def test_a_stream_is_not_replaced_by_its_own_replay(tmp_path: Path) -> None:
+    file = _file(tmp_path, GOOD)
+    with pytest.raises(UserError, match="another file than the one that is replayed"):
+        replay_command(file, "hbm2", file)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("a.CSV", "a name that ends in"), ("none.trace", "found none")])
+def test_what_is_neither_trace_nor_stream_is_told_so(tmp_path: Path, name: str, expected: str) -> None:
+    with pytest.raises(UserError, match=expected):
+        replay_command(tmp_path / name, "hbm2")

@@ -6,6 +6,7 @@ from bisect import bisect
 from collections import defaultdict
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from compiler.instructions import instruction_count
@@ -164,3 +165,11 @@ def test_equal_traces_are_equal_files_packed_or_not(tmp_path):
 def test_file_that_cannot_be_written_is_a_users_mistake(tmp_path, name):
     with pytest.raises(UserError, match="trace"):
         save_trace(Trace("", DEVICE, {}, ()), tmp_path / name)
+
+
+def test_numbers_of_numpy_are_numbers_in_the_file():
+    work = Slice("work", 0, 10, (("bytes", np.int64(3)), ("rate", np.float64(0.5))))
+    trace = Trace("a step", DEVICE, {"track": [work]}, ())
+    (slice_event,) = [event for event in _events(trace) if event["ph"] == "X"]
+    assert slice_event["args"]["bytes"] == 3
+    assert slice_event["args"]["rate"] == 0.5

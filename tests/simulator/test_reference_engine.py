@@ -228,7 +228,7 @@ def test_device_that_cannot_keep_up_with_refresh_is_refused() -> None:
 def test_loops_nested_too_deep_are_refused() -> None:
     nest: Instruction = Command(Kind.AF16)
     for _ in range(DEPTH_LIMIT):
-        nest = Loop(1, (nest,))
+        nest = Loop(1, (nest, Command(Kind.PREA)))
     flatten(Program((nest,)))
     with pytest.raises(ValueError, match="nested at most 16 deep"):
         flatten(Program((Loop(1, (nest,)),)))
