@@ -55,12 +55,18 @@ def _edges(log: StepLog) -> NDArray[np.int64]:
 def _amounts(
     edges: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], amount: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return what falls into each piece of amounts that are spread from start to end, one after the other."""
-    if not len(start):
-        return np.zeros(len(edges) - 1)
-    points = np.stack((start, end), axis=1).ravel()
-    until = np.stack((np.cumsum(amount) - amount, np.cumsum(amount)), axis=1).ravel()
-    return np.diff(np.interp(edges, points, until))
+    """Return what falls into each piece of amounts that are spread evenly from start to end, and may overlap."""
+    rate = amount / np.maximum(end - start, 1)
+    return np.diff(_up_to(edges, end, rate) - _up_to(edges, start, rate))
+
+
+def _up_to(edges: NDArray[np.int64], limit: NDArray[np.int64], rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return, per edge, the sum of rate * min(edge, limit)."""
+    order = np.argsort(limit, kind="stable")
+    reached = np.searchsorted(limit[order], edges, side="right")
+    passed = np.concatenate([[0.0], np.cumsum(rate[order] * limit[order])])[reached]
+    rest = rate.sum() - np.concatenate([[0.0], np.cumsum(rate[order])])[reached]
+    return np.asarray(passed + edges * rest)
 
 
 def _counter(name: str, unit: str, edges: NDArray[np.int64], values: NDArray[np.float64]) -> Counter:

@@ -15,6 +15,7 @@ from configs.errors import UserError
 from simulator.isa import CODE_OF, KINDS, Kind
 from simulator.perfetto import Counter, Slice, Trace, save_trace, trace_bytes
 from simulator.step_trace import STEP, Detail, step_trace
+from simulator.trace_counters import _amounts
 from tests.logged_steps import logged_step
 
 DEVICE = load_device("gddr6-aim")
@@ -173,3 +174,9 @@ def test_numbers_of_numpy_are_numbers_in_the_file():
     (slice_event,) = [event for event in _events(trace) if event["ph"] == "X"]
     assert slice_event["args"]["bytes"] == 3
     assert slice_event["args"]["rate"] == 0.5
+
+
+def test_amounts_that_overlap_are_shared_out_by_time():
+    edges, start, end = np.array([0, 10, 20]), np.array([8, 9]), np.array([12, 11])
+    assert _amounts(edges, start, end, np.array([4, 2])).tolist() == pytest.approx([3.0, 3.0])
+    assert _amounts(edges, start[:0], end[:0], start[:0]).tolist() == [0.0, 0.0]
