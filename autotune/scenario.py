@@ -19,9 +19,10 @@ from compiler.device_table import DeviceTable, device_table
 from compiler.lowering import System
 from compiler.routing import ExpertLoad, draw_loads
 from compiler.workload import ExpertsShape, Workload
-from configs.device import Device, RefreshPolicy
+from configs.device import Device
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs, base_knobs
+from configs.refresh import RefreshPolicy
 from simulator.area import dram_area_mm2
 from simulator.engine import Engine
 from simulator.isa import Kind

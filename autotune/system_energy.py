@@ -12,7 +12,8 @@ import numpy as np
 
 from autotune.scenario import Scenario
 from compiler.device_table import DeviceTable
-from configs.device import Device, Energy, RefreshPolicy
+from configs.device import Device, Energy
+from configs.refresh import RefreshPolicy
 from simulator.energy import command_energy
 from simulator.isa import CODE_OF, REFRESHES, Kind
 from simulator.timeline import StepReport

@@ -15,7 +15,7 @@ from autotune.tables import write_csv
 from autotune.units import MS_PER_NS
 from compiler.instructions import instruction_count
 from compiler.lowering import lower_steps
-from configs.errors import UserError
+from configs.errors import unwritable
 from simulator.command_runs import joined
 from simulator.perfetto import save_trace
 from simulator.power import WINDOW_NS, peak_power_w
@@ -67,12 +67,7 @@ def save_utilisation(inside: Inside, path: Path) -> None:
     try:
         write_csv(utilisation_frame(inside.log), path)
     except OSError as error:
-        raise UserError(
-            where=str(path),
-            expected="a file that can be written",
-            found=error.strerror or "a folder that does not exist",
-            way_out="check that the folder exists and is writable",
-        ) from error
+        raise unwritable(str(path), error) from error
 
 
 def write_inside(inside: Inside, folder: Path) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.schedule import PoolShape, pool_shape
-from configs.device import Device, RefreshPolicy
+from configs.device import Device
+from configs.refresh import RefreshPolicy
 from simulator.energy import command_energy
 
 Ints = NDArray[np.int64]

@@ -8,32 +8,25 @@ import difflib
 import hashlib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from configs.commands import COMMAND_NAMES
+from configs.constraint import Constraint, LevelName
 from configs.device_mistakes import InconsistentDevice, mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
+from configs.record import Amount, PositiveFloat, PositiveInt, Record
+from configs.refresh import Refresh, RefreshPolicy
 
 HARDWARE_FOLDER = Path(__file__).parent / "hardware"
 
 MOST_CYCLES = 1_000_000
 MOST_BANKS = 1024  # of a channel
 MOST_ROWS = 1 << 24
-MOST_EXPRESSION = 200  # characters
 MOST_BUSES = 2
-PositiveInt = Annotated[int, Field(gt=0)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Case = Literal["low", "nominal", "high"]
-
-
-class Record(BaseModel):
-    """A frozen section of the file; a key it does not know is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, populate_by_name=True, serialize_by_alias=True)
 
 
 class Organisation(Record):
@@ -194,97 +187,6 @@ class Dispatcher(Record):
     instructions_per_cycle: PositiveFloat
     instruction_bytes: PositiveInt
     sequencer_loop_depth: Annotated[int, Field(ge=0)]
-
-
-LevelName = Literal["channel", "pseudochannel", "rank", "bankgroup", "bank"]
-SIBLING = "sibling"
-
-
-class Constraint(Record):
-    """`following` may issue no earlier than `cycles` after the `window`-th last `preceding`, at the given level.
-
-    With `sibling` the preceding command is one on another instance of the level under the same parent, such as another
-    rank of the channel.
-    """
-
-    level: LevelName
-    preceding: Annotated[tuple[str, ...], Field(min_length=1)]
-    following: Annotated[tuple[str, ...], Field(min_length=1)]
-    cycles: Annotated[str, Field(max_length=MOST_EXPRESSION)]
-    window: Annotated[int, Field(gt=0, le=64)] = 1
-    sibling: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_row(cls, row: Any) -> Any:
-        """Accept the table's compact form: [level, preceding, following, cycles, window or "sibling"?]."""
-        if not isinstance(row, list):
-            return row
-        if len(row) not in (4, 5):
-            raise ValueError(f"a constraint row has 4 or 5 cells, this one {len(row)}: {row}")
-        cells = {
-            "level": row[0],
-            "preceding": str(row[1]).split(),
-            "following": str(row[2]).split(),
-            "cycles": str(row[3]),
-        }
-        if len(row) == 4:
-            return cells
-        return cells | ({"sibling": True} if row[4] == SIBLING else {"window": row[4]})
-
-    @model_validator(mode="after")
-    def _is_windowed_or_sibling(self) -> "Constraint":
-        if self.sibling and (self.window != 1 or self.level == "channel"):
-            raise ValueError("a sibling row has no window and a level below the channel")
-        return self
-
-    def row(self) -> list[str | int]:
-        """Return the compact form that `Constraint` reads back."""
-        cells: list[str | int] = [self.level, " ".join(self.preceding), " ".join(self.following), self.cycles]
-        if self.sibling:
-            return [*cells, SIBLING]
-        return cells if self.window == 1 else [*cells, self.window]
-
-
-class RefreshPolicy(StrEnum):
-    """How the controller keeps the cells charged."""
-
-    NONE = "none"
-    ALL_BANK = "all-bank"  # REFab every nREFI
-    PER_BANK = "per-bank"  # REFpb every nREFI / banks, bank after bank
-
-
-# Above this temperature cells leak twice as fast and every refresh interval halves (JEDEC: tREFI above 85 degrees).
-HOT_C = 85
-
-
-class Refresh(Record):
-    """When refreshes fall due; `postponed` of them may be saved up and are then made up together with the next one."""
-
-    policy: RefreshPolicy = RefreshPolicy.ALL_BANK
-    postponed: Annotated[int, Field(ge=0, le=8)] = 0
-    temperature_c: Annotated[float, Field(ge=-40, le=125)] = HOT_C
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        """Accept the bare name of a policy."""
-        return {"policy": value} if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _postpones_all_banks_only(self) -> "Refresh":
-        if self.postponed and self.policy is not RefreshPolicy.ALL_BANK:
-            raise ValueError("only all-bank refreshes can be postponed")
-        return self
-
-    def __bool__(self) -> bool:
-        """Return whether there is any refresh."""
-        return self.policy is not RefreshPolicy.NONE
-
-    @property
-    def hot(self) -> bool:
-        """Whether the interval is halved."""
-        return self.temperature_c > HOT_C
 
 
 class Device(Record):

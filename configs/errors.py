@@ -11,3 +11,13 @@ class UserError(Exception):
         self.expected = expected
         self.found = found
         self.way_out = way_out
+
+
+def unwritable(where: str, error: OSError) -> UserError:
+    """Return the error for a file the user named that cannot be written."""
+    return UserError(
+        where=where,
+        expected="a file that can be written",
+        found=error.strerror or "an error",
+        way_out="check that the folder exists and is writable",
+    )

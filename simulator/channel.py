@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Device, RefreshPolicy
+from configs.device import Device
+from configs.refresh import RefreshPolicy
 from simulator.addressing import LEVELS
 from simulator.isa import CODE_OF, Kind, Scope
 from simulator.timing_table import BUSES, TimingTable, timing_table

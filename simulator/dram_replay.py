@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Device, Refresh, RefreshPolicy
+from configs.device import Device
+from configs.refresh import Refresh, RefreshPolicy
 from simulator.channel import NO_EVENTS
 from simulator.engine import Engine, Skipping
 from simulator.isa import CODE_OF, Kind

@@ -8,7 +8,6 @@ PREab, ...). Any further column is carried through unchanged. Row and col play n
 import csv
 import difflib
 import gzip
-import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.device import Device
-from configs.errors import UserError
+from configs.errors import UserError, unwritable
 from simulator.addressing import LEVELS, addressing
 from simulator.dram_replay import Stream
 from simulator.isa import CODE_OF, EVENT_KINDS, Kind
+from simulator.text_file import opened_for_writing
 from simulator.timing_table import timing_table
 
 COLUMNS = ("cycle", "cmd", "channel", "pc", "rank_or_sid", "bg", "bank", "row", "col")
@@ -33,7 +33,6 @@ MOST_CHANNELS = 1024
 ALL = -1
 # The standards' names of what the instruction set calls otherwise.
 STANDARD_NAMES = {"PREpb": Kind.PRE, "PREab": Kind.PREA}
-COMPRESSION = 3  # a third of the time of gzip's default 6, for files a little larger
 
 Array = NDArray[np.int64]
 
@@ -85,18 +84,13 @@ def write_stream(file: StreamFile, cycle: Array, path: Path) -> None:
     """Write a stream with other cycles, all else unchanged; raises UserError when the file cannot be written."""
     place = file.header.index("cycle")
     try:
-        with _opened_for_writing(path) as target:
+        with opened_for_writing(path) as target:
             writer = csv.writer(target, lineterminator="\n")
             writer.writerow(file.header)
             rows = zip(file.cells, cycle.tolist(), strict=True)
             writer.writerows([*row[:place], issued, *row[place + 1 :]] for row, issued in rows)
     except OSError as error:
-        raise UserError(
-            where=f"--commands {path}",
-            expected="a file that can be written",
-            found=error.strerror or "an error",
-            way_out="check that the folder exists and is writable",
-        ) from error
+        raise unwritable(f"--commands {path}", error) from error
 
 
 @contextmanager
@@ -107,21 +101,6 @@ def _opened_for_reading(path: Path) -> Iterator[TextIO]:
     else:
         with path.open(encoding="utf-8-sig", newline="") as source:
             yield source
-
-
-@contextmanager
-def _opened_for_writing(path: Path) -> Iterator[TextIO]:
-    """Yield a text file, gzipped when the name ends in .gz, without name and time in the gzip header."""
-    with path.open("wb") as raw:
-        if path.suffix != ".gz":
-            with io.TextIOWrapper(raw, encoding="utf-8", newline="") as target:
-                yield target
-            return
-        with (
-            gzip.GzipFile("", "wb", compresslevel=COMPRESSION, fileobj=raw, mtime=0) as packed,
-            io.TextIOWrapper(packed, encoding="utf-8", newline="") as target,
-        ):
-            yield target
 
 
 def _read_cells(path: Path) -> tuple[tuple[str, ...], list[list[str]], list[int]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from configs.device import Device
-from configs.errors import UserError
+from configs.errors import UserError, unwritable
 
 SUFFIXES = (".json", ".json.gz")
 COMPRESSION = 6
@@ -75,12 +75,7 @@ def save_trace(trace: Trace, path: Path) -> None:
     try:
         path.write_bytes(gzip.compress(content, COMPRESSION, mtime=0) if path.suffix == ".gz" else content)
     except OSError as error:
-        raise UserError(
-            where=str(path),
-            expected="a file that can be written",
-            found=error.strerror or "an error",
-            way_out="check that the folder exists and is writable",
-        ) from error
+        raise unwritable(str(path), error) from error
 
 
 def trace_bytes(trace: Trace) -> bytes:

@@ -11,9 +11,10 @@ from math import ceil, log2
 
 import numpy as np
 
-from configs.device import Device, Energy, RefreshPolicy
+from configs.device import Device, Energy
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs, base_knobs, knob_values
+from configs.refresh import RefreshPolicy
 
 # CACTI-3DD, page sweep at 16 banks: tRCD in ns and total area in mm² by row bytes.
 PAGE_RCD_NS = {1024: 15.163, 2048: 16.899, 4096: 22.454, 8192: 36.843}

@@ -11,7 +11,8 @@ A command that takes several ticks is stamped at its first one, while the file c
 
 from dataclasses import dataclass
 
-from configs.device import MOST_BUSES, Constraint, Device
+from configs.constraint import Constraint
+from configs.device import MOST_BUSES, Device
 from configs.errors import UserError
 from configs.expression import evaluate
 from simulator.addressing import LEVELS, Addressing, addressing

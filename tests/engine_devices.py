@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from configs.device import Constraint, Device, Refresh, RefreshPolicy, load_device
+from configs.constraint import Constraint
+from configs.device import Device, load_device
+from configs.refresh import Refresh, RefreshPolicy
 
 
 def changed(device: Device, timing: dict[str, int], organisation: dict[str, int], **fields: Any) -> Device:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from configs.device import Constraint, Device
+from configs.constraint import Constraint
+from configs.device import Device
 from configs.expression import evaluate
 
 LEVELS = ("channel", "pseudochannel", "rank", "bankgroup", "bank")

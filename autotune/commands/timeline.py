@@ -45,37 +45,14 @@ def timeline_command(
     from autotune.chosen_design import MAPPINGS, inside_of_mapping, inside_of_run
     from autotune.run_settings import RunSettings
     from autotune.timelines import save_timeline, save_utilisation, stall_frame, summary, task_frame
-    from configs.errors import UserError
-    from simulator.perfetto import require_trace_name
     from simulator.step_trace import Detail
 
-    require_trace_name(out)
-    for path in (out, csv):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UserError(
-                where=str(path),
-                expected="a file in a folder that exists",
-                found=f"no folder {path.parent}",
-                way_out="make the folder first",
-            )
+    _require_targets(out, csv)
     _require_among(detail, tuple(Detail), "--detail")
     _require_among(mapping, tuple(MAPPINGS), "--mapping")
-    if (run is None) == (not model):
-        raise UserError(
-            where="explore timeline",
-            expected="a run folder or --model",
-            found="neither" if run is None else "both",
-            way_out="give one of them",
-        )
+    own = (hardware, mapping, batch, context_length, devices) == ("gddr6-aim", "hand", 1, 4096, "1")
+    _require_run_or_model(run, model, own)
     if run is not None:
-        own = ("gddr6-aim", "hand", 1, 4096, "1")
-        if (hardware, mapping, batch, context_length, devices) != own:
-            raise UserError(
-                where="explore timeline RUN_FOLDER",
-                expected="the run alone: it has its own hardware, mapping, batch, context and devices",
-                found="one of --hardware, --mapping, --batch, --context, --devices",
-                way_out="leave it out, or give --model instead of the run",
-            )
         inside = inside_of_run(run, point)
     else:
         settings = RunSettings(model=model, hardware=hardware, batch=batch, context=context_length, devices=devices)
@@ -89,6 +66,40 @@ def timeline_command(
         _print_json(whole, tasks, stalls, out)
     else:
         _print_table(inside, whole, tasks, stalls, out)
+
+
+def _require_targets(out: Path, csv: Path | None) -> None:
+    from configs.errors import UserError
+    from simulator.perfetto import require_trace_name
+
+    require_trace_name(out)
+    for path in (out, csv):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UserError(
+                where=str(path),
+                expected="a file in a folder that exists",
+                found=f"no folder {path.parent}",
+                way_out="make the folder first",
+            )
+
+
+def _require_run_or_model(run: Path | None, model: str, only_defaults: bool) -> None:
+    from configs.errors import UserError
+
+    if (run is None) == (not model):
+        raise UserError(
+            where="explore timeline",
+            expected="a run folder or --model",
+            found="neither" if run is None else "both",
+            way_out="give one of them",
+        )
+    if run is not None and not only_defaults:
+        raise UserError(
+            where="explore timeline RUN_FOLDER",
+            expected="the run alone: it has its own hardware, mapping, batch, context and devices",
+            found="one of --hardware, --mapping, --batch, --context, --devices",
+            way_out="leave it out, or give --model instead of the run",
+        )
 
 
 def _require_among(value: str, allowed: Sequence[str], where: str) -> None:

@@ -1,42 +1,25 @@
 """The commands of a replay as a table with the columns of the public simulator's command log."""
 
 import csv
-import gzip
-import io
 from pathlib import Path
 from typing import TextIO
 
-from configs.errors import UserError
+from configs.errors import unwritable
 from simulator.aim.replay import Commands
 from simulator.aim.requests import COMMAND_NAMES
+from simulator.text_file import opened_for_writing
 
 HEADER = ("cycle", "cmd", "channel", "bg", "bank", "row", "col", "isr")
 ROWS_AT_ONCE = 1 << 18
-COMPRESSION = 3
-"""A third of the time of gzip's default 6, for files a little larger."""
 
 
 def save_commands(commands: Commands, path: Path) -> None:
     """Write the table, gzipped when the name ends in .gz; raises UserError when the file cannot be written."""
     try:
-        if path.suffix == ".gz":
-            # No name and time in the gzip header: the same replay gives the same bytes.
-            with (
-                path.open("wb") as raw,
-                gzip.GzipFile("", "wb", compresslevel=COMPRESSION, fileobj=raw, mtime=0) as packed,
-                io.TextIOWrapper(packed, encoding="ascii", newline="") as target,
-            ):
-                write_commands(commands, target)
-        else:
-            with path.open("w", encoding="ascii", newline="") as target:
-                write_commands(commands, target)
+        with opened_for_writing(path) as target:
+            write_commands(commands, target)
     except OSError as error:
-        raise UserError(
-            where=f"--commands {path}",
-            expected="a file that can be written",
-            found=error.strerror or "an error",
-            way_out="check that the folder exists and is writable",
-        ) from error
+        raise unwritable(f"--commands {path}", error) from error
 
 
 def write_commands(commands: Commands, target: TextIO) -> None:

@@ -42,4 +42,5 @@ def test_reference_engine(benchmark: Any) -> None:
     report = benchmark.pedantic(
         lambda: run_reference(start, device(), engine.fresh_state(), NO_EVENTS, table=engine.table), rounds=3
     )
+    assert sum(report.counts) >= len(start.body)
     benchmark.extra_info["commands_per_second"] = round(sum(report.counts) / benchmark.stats.stats.min)

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from configs.commands import COMMAND_NAMES
-from configs.device import HARDWARE_FOLDER, Constraint, Device, built_in_devices, load_device
+from configs.constraint import Constraint
+from configs.device import HARDWARE_FOLDER, Device, built_in_devices, load_device
 from configs.errors import UserError
 from configs.expression import evaluate
 from simulator.dram_replay import pin_bytes_per_cycle, without_refresh

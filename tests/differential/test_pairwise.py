@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from configs.device import Device, Refresh, RefreshPolicy
+from configs.device import Device
+from configs.refresh import Refresh, RefreshPolicy
 from simulator.channel import NEXT_REFRESH, NO_EVENTS, refresh_plan
 from simulator.engine import Engine
 from simulator.isa import ACTIVATES, KINDS, PRECHARGES, REFRESHES, Affine, Command, Kind, Program

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from configs.device import Constraint, Device, built_in_devices, load_device
+from configs.constraint import Constraint
+from configs.device import Device, built_in_devices, load_device
 from configs.expression import evaluate
 from simulator.channel import CLOSED, NEXT_REFRESH, NO_EVENTS, REGISTER_MODE, ChannelState, RunReport, fresh_state
 from simulator.engine import Engine

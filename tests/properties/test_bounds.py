@@ -6,7 +6,8 @@ import pytest
 from autotune.layout import clean, layout_of
 from autotune.sampling import stratified
 from compiler.lowering import lower_steps
-from configs.device import Refresh, RefreshPolicy, load_device
+from configs.device import load_device
+from configs.refresh import Refresh, RefreshPolicy
 from simulator.isa import CODE_OF, Kind
 from simulator.timeline import StepSimulator
 from tests.small_workloads import small_problem

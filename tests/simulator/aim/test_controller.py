@@ -2,7 +2,8 @@
 
 import pytest
 
-from configs.device import Constraint, Device, load_device
+from configs.constraint import Constraint
+from configs.device import Device, load_device
 from configs.errors import UserError
 from simulator.aim.reference import execute_slowly
 from simulator.aim.replay import execute
