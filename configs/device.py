@@ -17,6 +17,7 @@ from configs.constraint import Constraint, LevelName
 from configs.device_mistakes import InconsistentDevice, mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
+from configs.number_format import NumberFormat
 from configs.record import Amount, PositiveFloat, PositiveInt, Record
 from configs.refresh import Refresh, RefreshPolicy
 
@@ -75,13 +76,17 @@ class Organisation(Record):
 
 
 class ProcessingUnit(Record):
-    """The multiply-accumulate unit beside each bank, and the buffer all units of a channel share."""
+    """The multiply-accumulate unit beside each bank, and the buffer all units of a channel share.
+
+    `formats` are those of stored values that it multiplies with bf16 inputs; `value_bytes` are those of an input.
+    """
 
     lanes: PositiveInt
     accumulators: PositiveInt
     global_buffer_bytes: PositiveInt
     value_bytes: PositiveInt
     arithmetic: Literal["bf16-products-fp32-tree-fp32-accumulate-bf16-readout"]
+    formats: tuple[NumberFormat, ...] = (NumberFormat.BF16,)
 
 
 class Band(Record):

@@ -28,6 +28,12 @@ def is_bf16(values: NDArray[np.float32]) -> bool:
     return bool(np.isfinite(values).all()) and not lower.any()
 
 
+def is_fp16(values: NDArray[np.float32]) -> bool:
+    """Return whether every value is finite and has an exact fp16 form."""
+    limit = np.finfo(np.float16).max
+    return bool((np.abs(values) <= limit).all()) and bool((values.astype(np.float16) == values).all())
+
+
 @inlined
 def rounded_bits(bits: np.uint32) -> np.uint32:
     """Return the bits of one float32 value rounded to nearest even bf16, for compiled code."""

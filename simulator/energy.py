@@ -137,6 +137,7 @@ def _column_pj(kind: Kind, energy: Energy, banks: int, registers: float) -> floa
         Kind.WRCP: energy.column_write_pj + energy.global_buffer_access_pj,
         Kind.WRA16: energy.column_write_pj * banks,
         Kind.MAC16: mac + energy.global_buffer_access_pj,
+        Kind.SCALE16: mac * (1 - energy.mac_multiply_share),
         Kind.MAC: mac / banks + energy.global_buffer_access_pj,
         Kind.EWMUL16: mac / 4,
         Kind.AF16: energy.column_read_pj * banks,

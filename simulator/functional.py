@@ -1,8 +1,10 @@
 """Executes programs on stored values, bank by bank, with the unit's declared arithmetic: how miscompilations are found.
 
-Products of bf16 values are exact in fp32; a balanced fp32 tree adds the lanes, adjacent ones first; its sum is added to
-the fp32 accumulator in the order of the commands; each read-out rounds to nearest even bf16. Commands on events have no
-effect here. `simulator.functional_reference` says the same in plain Python.
+Products of stored elements with bf16 inputs are exact in fp32; a balanced fp32 tree adds the lanes, adjacent ones
+first; its sum is multiplied by a scale where the command names one, rounded to fp32, and added to the fp32 accumulator
+in the order of the commands; each read-out rounds to nearest even bf16. WAIT makes known that the host's data of an
+event are there, SIGNAL that it may take the results of one. `simulator.functional_reference` says the same in plain
+Python, without the checks.
 """
 
 from typing import NoReturn
@@ -12,11 +14,15 @@ import numpy as np
 from simulator.channel import CLOSED
 from simulator.functional_code import DEPTH_LIMIT, FlatProgram, flatten_functional
 from simulator.functional_engine import (
+    EVENT_ORDER,
     EXPECTED,
     FINE,
     FOUND,
+    HANDED_OVER,
     IN_ACCUMULATOR,
     IN_BUFFER,
+    IN_OUTPUTS,
+    IN_SCALES,
     INSTRUCTION,
     ISSUED,
     OPERAND_CELL,
@@ -29,6 +35,7 @@ from simulator.functional_engine import (
     run,
 )
 from simulator.functional_errors import (
+    EventError,
     ModeError,
     OperandRangeError,
     RowStateError,
@@ -49,12 +56,19 @@ __all__ = [
     "host_memory",
 ]
 
+UNWRITTEN_PLACES = {
+    IN_ACCUMULATOR: "an accumulator",
+    IN_BUFFER: "a global-buffer column",
+    IN_SCALES: "a scale",
+    IN_OUTPUTS: "an output to hand over",
+}
+
 
 def execute(program: Program | FlatProgram, channel: FunctionalChannel, memory: HostMemory) -> int:
     """Run a program on a channel and its host memories, both changed in place; return how many commands were issued.
 
-    Raises UnwrittenValueError, RowStateError, ModeError, OperandRangeError or UnsupportedCommandError at the first
-    command that the channel cannot execute; what earlier commands wrote stays.
+    Raises UnwrittenValueError, RowStateError, EventError, ModeError, OperandRangeError or UnsupportedCommandError at
+    the first command that the channel cannot execute; what earlier commands wrote stays.
     """
     flat = flatten_functional(program) if isinstance(program, Program) else program
     sizes = channel.sizes
@@ -62,6 +76,7 @@ def execute(program: Program | FlatProgram, channel: FunctionalChannel, memory: 
         cells=channel.cells,
         buffer=channel.buffer,
         accumulators=channel.accumulators,
+        scales=channel.scales,
         accumulator_bits=channel.accumulators.view(np.uint32),
         open_row=channel.open_row,
         register_mode=channel.register_mode,
@@ -70,6 +85,11 @@ def execute(program: Program | FlatProgram, channel: FunctionalChannel, memory: 
         output_bits=memory.outputs.view(np.uint32),
         writers=memory.writers,
         pairs=np.zeros((2, max(1, sizes.lanes // 2), sizes.banks), dtype=np.float32),
+        widths=np.array([sizes.accesses_per_column, sizes.values_per_write], dtype=np.int64),
+        input_events=memory.input_events,
+        output_events=memory.output_events,
+        taken=memory.taken,
+        arrived=np.zeros(int(memory.input_events.max(initial=-1)) + 1, dtype=np.int64),
         variables=np.zeros(DEPTH_LIMIT, dtype=np.int64),
         operands=np.zeros(len(OPERANDS), dtype=np.int64),
         fault=np.zeros(5, dtype=np.int64),
@@ -85,8 +105,12 @@ def _raise(outcome: int, flat: FlatProgram, arrays: Arrays) -> NoReturn:
     command = flat.commands[fault[INSTRUCTION]]
     where = f"command {fault[ISSUED]}, {command.kind if command else 'loop'}"
     if outcome == UNWRITTEN:
-        place = {IN_ACCUMULATOR: "an accumulator", IN_BUFFER: "a global-buffer column"}.get(int(fault[WHERE]), "a cell")
+        place = UNWRITTEN_PLACES.get(int(fault[WHERE]), "a cell")
         raise UnwrittenValueError(f"{where}: expected values written before, found {place} that never was")
+    if outcome == EVENT_ORDER:
+        raise EventError(f"{where}: expected a WAIT for event {fault[EXPECTED]} before, found none")
+    if outcome == HANDED_OVER:
+        raise EventError(f"{where}: expected to come before the SIGNAL of event {fault[EXPECTED]}, found it after")
     if outcome == WRONG_MODE:
         modes = ("memory mode", "register mode")
         current = int(arrays.register_mode[0])

@@ -17,6 +17,7 @@ from simulator.functional_code import (
     COLUMN,
     DATA,
     END,
+    EVENT,
     LANE,
     LOOP,
     REGISTER,
@@ -27,15 +28,18 @@ from simulator.isa import CODE_OF, Kind
 from simulator.jit import inlined, kernel
 
 # Outcomes of a run, and places in `Arrays.fault`.
-FINE, UNWRITTEN, WRONG_ROW, WRONG_MODE, OUT_OF_RANGE, UNSUPPORTED = range(6)
+FINE, UNWRITTEN, WRONG_ROW, WRONG_MODE, OUT_OF_RANGE, UNSUPPORTED, EVENT_ORDER, HANDED_OVER = range(8)
 INSTRUCTION, ISSUED, EXPECTED, FOUND, WHERE = range(5)
 # What `WHERE` names: a bank (0 and up), or one of these.
-IN_CELLS, IN_BUFFER, IN_ACCUMULATOR = -1, -2, -3
+IN_CELLS, IN_BUFFER, IN_ACCUMULATOR, IN_SCALES, IN_OUTPUTS = -1, -2, -3, -4, -5
 OPERAND_CELL = 100  # + operand: which operand is out of range
 
 ACT, ACT16, PRE, PREA = (CODE_OF[kind] for kind in (Kind.ACT, Kind.ACT16, Kind.PRE, Kind.PREA))
 WR, WRA16, MAC16, WRGB = (CODE_OF[kind] for kind in (Kind.WR, Kind.WRA16, Kind.MAC16, Kind.WRGB))
 WRMAC16, RDMAC16, TMOD = (CODE_OF[kind] for kind in (Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD))
+SCALE16 = CODE_OF[Kind.SCALE16]
+# Places in `Arrays.widths`: accesses that WR and SCALE16 move, values of each bank that WRA16 writes.
+ACCESSES, VALUES = range(2)
 WAIT, SIGNAL = CODE_OF[Kind.WAIT], CODE_OF[Kind.SIGNAL]
 
 
@@ -45,6 +49,7 @@ class Arrays(NamedTuple):
     cells: NDArray[np.float32]
     buffer: NDArray[np.float32]
     accumulators: NDArray[np.float32]
+    scales: NDArray[np.float32]
     accumulator_bits: NDArray[np.uint32]
     open_row: NDArray[np.int64]
     register_mode: NDArray[np.int64]
@@ -53,6 +58,11 @@ class Arrays(NamedTuple):
     output_bits: NDArray[np.uint32]
     writers: NDArray[np.int64]
     pairs: NDArray[np.float32]
+    widths: NDArray[np.int64]
+    input_events: NDArray[np.int64]
+    output_events: NDArray[np.int64]
+    taken: NDArray[np.int64]
+    arrived: NDArray[np.int64]
     variables: NDArray[np.int64]
     operands: NDArray[np.int64]
     fault: NDArray[np.int64]
@@ -118,17 +128,19 @@ def run(code: FunctionalCode, arrays: Arrays) -> int:
 
 @inlined
 def _command(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
-    if kind in (WAIT, SIGNAL):
-        return FINE
     if kind == TMOD:
         arrays.register_mode[0] = 1 - arrays.register_mode[0]
         return FINE
     _resolve(code, at, arrays)
+    if kind in (WAIT, SIGNAL):
+        return _event(kind, arrays)
     register_kind = kind in (WRGB, WRMAC16, RDMAC16)
     if register_kind != (arrays.register_mode[0] == 1):
         return WRONG_MODE
     if kind == MAC16:
         return _multiply(arrays)
+    if kind == SCALE16:
+        return _load_scales(arrays)
     if register_kind:
         return _register(kind, at, arrays)
     if kind in (ACT, ACT16, PRE, PREA):
@@ -139,6 +151,34 @@ def _command(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
 
 
 @inlined
+def _event(kind: int, arrays: Arrays) -> int:
+    """Note that an event's inputs are there, or hand the outputs of an event to the host."""
+    event = arrays.operands[EVENT]
+    if kind == WAIT:
+        if 0 <= event < len(arrays.arrived):
+            arrays.arrived[event] = 1
+        return FINE
+    for entry in range(len(arrays.output_events)):
+        if arrays.output_events[entry] == event:
+            if arrays.writers[entry] < 0:
+                arrays.fault[WHERE] = IN_OUTPUTS
+                return UNWRITTEN
+            arrays.taken[entry] = 1
+    return FINE
+
+
+@inlined
+def _not_arrived(data: int, count: int, arrays: Arrays) -> bool:
+    """Return whether one of these inputs belongs to an event that no WAIT has waited for."""
+    for entry in range(data, data + count):
+        event = arrays.input_events[entry]
+        if event >= 0 and arrays.arrived[event] == 0:
+            arrays.fault[EXPECTED] = event
+            return True
+    return False
+
+
+@inlined
 def _multiply(arrays: Arrays) -> int:
     """All banks: add the balanced tree's sum of the row's column times the buffer's to the accumulator."""
     rows, columns, lanes, banks = arrays.cells.shape
@@ -146,7 +186,10 @@ def _multiply(arrays: Arrays) -> int:
     column = arrays.operands[COLUMN]
     entry = arrays.operands[BUFFER]
     register = arrays.operands[REGISTER]
+    scale = arrays.operands[LANE]
     if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
+        return OUT_OF_RANGE
+    if _outside(scale, arrays.scales.shape[0] + 1, LANE, arrays.fault):
         return OUT_OF_RANGE
     if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
         return OUT_OF_RANGE
@@ -170,6 +213,9 @@ def _multiply(arrays: Arrays) -> int:
             for bank in range(banks):
                 pairs[1 - side, pair, bank] = pairs[side, 2 * pair, bank] + pairs[side, 2 * pair + 1, bank]
         side = 1 - side
+    if scale > 0:
+        for bank in range(banks):
+            pairs[side, 0, bank] = pairs[side, 0, bank] * arrays.scales[scale - 1, bank]
     poisoned = False
     for bank in range(banks):
         total = arrays.accumulators[register, bank] + pairs[side, 0, bank]
@@ -181,10 +227,31 @@ def _multiply(arrays: Arrays) -> int:
     for bank in range(banks):
         if pairs[side, 0, bank] != pairs[side, 0, bank]:
             arrays.fault[WHERE] = IN_CELLS
+    for bank in range(banks):
+        if scale > 0 and arrays.scales[scale - 1, bank] != arrays.scales[scale - 1, bank]:
+            arrays.fault[WHERE] = IN_SCALES
     for lane in range(lanes):
         if arrays.buffer[entry, lane] != arrays.buffer[entry, lane]:
             arrays.fault[WHERE] = IN_BUFFER
     return UNWRITTEN
+
+
+@inlined
+def _load_scales(arrays: Arrays) -> int:
+    """All banks: take a device column, scale k from lane k mod lanes of access k // lanes."""
+    rows, columns, lanes, banks = arrays.cells.shape
+    row = arrays.operands[ROW]
+    column = arrays.operands[COLUMN]
+    accesses = arrays.widths[ACCESSES]
+    if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns - accesses + 1, COLUMN, arrays.fault):
+        return OUT_OF_RANGE
+    if _other_row(row, 0, banks, arrays):
+        return WRONG_ROW
+    for access in range(accesses):
+        for lane in range(lanes):
+            for bank in range(banks):
+                arrays.scales[access * lanes + lane, bank] = arrays.cells[row, column + access, lane, bank]
+    return FINE
 
 
 @inlined
@@ -197,6 +264,8 @@ def _register(kind: int, at: int, arrays: Arrays) -> int:
             return OUT_OF_RANGE
         if _outside(data, arrays.inputs.shape[0], DATA, arrays.fault):
             return OUT_OF_RANGE
+        if _not_arrived(data, 1, arrays):
+            return EVENT_ORDER
         for lane in range(arrays.buffer.shape[1]):
             arrays.buffer[entry, lane] = arrays.inputs[data, lane]
         return FINE
@@ -210,6 +279,9 @@ def _register(kind: int, at: int, arrays: Arrays) -> int:
         for bank in range(banks):
             arrays.accumulator_bits[register, bank] = arrays.output_bits[data, bank]
         return FINE
+    if arrays.taken[data] == 1:
+        arrays.fault[EXPECTED] = arrays.output_events[data]
+        return HANDED_OVER
     for bank in range(banks):
         value = arrays.accumulators[register, bank]
         if value != value:
@@ -243,30 +315,40 @@ def _row(kind: int, arrays: Arrays) -> int:
 
 @inlined
 def _store(kind: int, arrays: Arrays) -> int:
-    """Write a column of one bank, or one value of every bank and then close all."""
+    """Write a device column of one bank, or one value of every bank (two of four bits) and then close all."""
     rows, columns, lanes, banks = arrays.cells.shape
     row = arrays.operands[ROW]
     column = arrays.operands[COLUMN]
     data = arrays.operands[DATA]
-    if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
+    accesses = arrays.widths[ACCESSES] if kind == WR else 1
+    if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns - accesses + 1, COLUMN, arrays.fault):
         return OUT_OF_RANGE
     if kind == WR:
         bank = arrays.operands[BANK]
-        if _outside(bank, banks, BANK, arrays.fault) or _outside(data, arrays.inputs.shape[0], DATA, arrays.fault):
+        entries = arrays.inputs.shape[0] - accesses + 1
+        if _outside(bank, banks, BANK, arrays.fault) or _outside(data, entries, DATA, arrays.fault):
             return OUT_OF_RANGE
         if _other_row(row, bank, 1, arrays):
             return WRONG_ROW
-        for lane in range(lanes):
-            arrays.cells[row, column, lane, bank] = arrays.inputs[data, lane]
+        if _not_arrived(data, accesses, arrays):
+            return EVENT_ORDER
+        for access in range(accesses):
+            for lane in range(lanes):
+                arrays.cells[row, column + access, lane, bank] = arrays.inputs[data + access, lane]
         return FINE
     lane = arrays.operands[LANE]
-    if _outside(lane, lanes, LANE, arrays.fault):
+    values = arrays.widths[VALUES]
+    if _outside(lane, lanes - values + 1, LANE, arrays.fault):
         return OUT_OF_RANGE
-    if _outside(data, arrays.inputs_by_bank.shape[0], DATA, arrays.fault):
+    if _outside(data, arrays.inputs_by_bank.shape[0] - values + 1, DATA, arrays.fault):
         return OUT_OF_RANGE
     if _other_row(row, 0, banks, arrays):
         return WRONG_ROW
+    if _not_arrived(data, values, arrays):
+        return EVENT_ORDER
+    for value in range(values):
+        for bank in range(banks):
+            arrays.cells[row, column, lane + value, bank] = arrays.inputs_by_bank[data + value, bank]
     for bank in range(banks):
-        arrays.cells[row, column, lane, bank] = arrays.inputs_by_bank[data, bank]
         arrays.open_row[bank] = CLOSED
     return FINE

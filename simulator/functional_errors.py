@@ -23,5 +23,9 @@ class OperandRangeError(FunctionalError):
     """Raised when an operand lies outside what the channel or the host memory has."""
 
 
+class EventError(FunctionalError):
+    """Raised when a command takes host data that no WAIT has waited for, or changes a result already handed over."""
+
+
 class UnsupportedCommandError(FunctionalError):
     """Raised when a command has no functional meaning yet."""

@@ -41,17 +41,27 @@ def _execute(command: Issued, channel: FunctionalChannel, memory: HostMemory) ->
             channel.open_row[:] = CLOSED
         case Kind.WR:
             _expect_row(channel, slice(command.bank, command.bank + 1), command.row)
-            channel.cells[command.row, command.column, :, command.bank] = memory.inputs[command.data]
+            for access in range(channel.sizes.accesses_per_column):
+                column = memory.inputs[command.data + access]
+                channel.cells[command.row, command.column + access, :, command.bank] = column
         case Kind.WRA16:
             _expect_row(channel, slice(None), command.row)
-            channel.cells[command.row, command.column, command.lane] = memory.inputs_by_bank[command.data]
+            for value in range(channel.sizes.values_per_write):
+                values = memory.inputs_by_bank[command.data + value]
+                channel.cells[command.row, command.column, command.lane + value] = values
             channel.open_row[:] = CLOSED
         case Kind.MAC16:
             _expect_row(channel, slice(None), command.row)
             vector = channel.buffer[command.buffer][:, None]
             total = tree_sum(channel.cells[command.row, command.column] * vector)
+            if command.lane:
+                total = total * channel.scales[command.lane - 1]
             channel.accumulators[command.register] += total
             _expect_written(channel.accumulators[command.register])
+        case Kind.SCALE16:
+            _expect_row(channel, slice(None), command.row)
+            columns = slice(command.column, command.column + channel.sizes.accesses_per_column)
+            channel.scales[:] = channel.cells[command.row, columns].reshape(channel.scales.shape)
         case Kind.WRGB:
             channel.buffer[command.buffer] = memory.inputs[command.data]
         case Kind.WRMAC16:

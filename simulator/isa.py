@@ -2,7 +2,7 @@
 
 A `Program` is what one channel executes. Grammar of its text form (`simulator.program_text`):
 
-    program  := block
+    program  := ["accesses_per_column" count] block
     block    := instruction*
     instruction := command | loop
     loop     := "loop" count "{" block "}"
@@ -48,6 +48,7 @@ class Kind(StrEnum):
     WRA16 = "WRA16"  # one value to each bank: 16 x 16 bit in one burst, then precharge
     MAC = "MAC"
     MAC16 = "MAC16"
+    SCALE16 = "SCALE16"  # a column of scales from every bank to its unit
     AF16 = "AF16"
     EWMUL16 = "EWMUL16"
     RDCP = "RDCP"  # bank to global buffer
@@ -102,6 +103,7 @@ COLUMN_KINDS = frozenset(
         Kind.WRA16,
         Kind.MAC,
         Kind.MAC16,
+        Kind.SCALE16,
         Kind.RDCP,
         Kind.WRCP,
         Kind.EWMUL16,
@@ -146,7 +148,10 @@ ZERO = Affine()
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; operands a kind does not use stay zero. `event` numbers the host events of SIGNAL and WAIT."""
+    """One command; operands a kind does not use stay zero. `event` numbers the host events of SIGNAL and WAIT.
+
+    The `lane` of a MAC16 says which scale its sum of products is multiplied by: 0 none, k the k-th that SCALE16 loaded.
+    """
 
     kind: Kind
     bank: Affine = ZERO
@@ -175,10 +180,15 @@ Instruction = Command | Loop
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What one channel executes; `comment` names the task and schedule it was lowered from."""
+    """What one channel executes; `comment` names the task and schedule it was lowered from.
+
+    `column` operands count accesses of as many stored values as a unit has lanes; `accesses_per_column` of them make a
+    column of the device: 1 for 16-bit values, 2 or 4 for narrower ones.
+    """
 
     body: tuple[Instruction, ...]
     comment: str = field(default="", compare=False)
+    accesses_per_column: int = 1
 
 
 @dataclass(frozen=True, slots=True)

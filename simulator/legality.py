@@ -21,9 +21,10 @@ def check(
     register_mode: bool,
     organisation: Organisation,
     tree: Addressing,
+    accesses_per_column: int = 1,
 ) -> None:
     """Raise IllegalProgram, naming command and both sides, if the channel cannot accept this command of a program."""
-    _check_ranges(command, index, organisation)
+    _check_ranges(command, index, organisation, accesses_per_column)
     if command.kind is not Kind.TMOD and (command.kind in REGISTER_MODE_KINDS) != register_mode:
         modes = ("memory mode", "register mode")
         raise _illegal(command, index, modes[not register_mode], modes[register_mode])
@@ -37,12 +38,12 @@ def check(
             raise _illegal(command, index, f"bank {bank} {_condition(expected)}", _condition(found))
 
 
-def _check_ranges(command: Issued, index: int, organisation: Organisation) -> None:
+def _check_ranges(command: Issued, index: int, organisation: Organisation, accesses_per_column: int) -> None:
     takes_row = command.kind in COLUMN_KINDS or command.kind in ACTIVATES
     operands = (
         ("bank", command.bank, organisation.banks, True),
         ("row", command.row, organisation.rows, takes_row),
-        ("column", command.column, organisation.columns, command.kind in COLUMN_KINDS),
+        ("column", command.column, organisation.columns * accesses_per_column, command.kind in COLUMN_KINDS),
     )
     for name, value, limit, used in operands:
         if used and not 0 <= value < limit:

@@ -12,23 +12,29 @@ INDENT = "  "
 TERM = re.compile(r"(-?\d+)?%(\d+)")
 AFFINE = re.compile(r"-?\d+(\+(-?\d+)?%\d+)*|(-?\d+)?%\d+(\+(-?\d+)?%\d+)*")
 COUNT = re.compile(r"\d+")
+ACCESSES = re.compile(r"accesses_per_column ([1-9]\d*)")
 NAMES = frozenset(str(kind) for kind in KINDS)
 
 
 def print_program(program: Program) -> str:
     """Return the text of a program, one command a line."""
-    comment = [f"# {line}" for line in program.comment.splitlines()]
-    return "\n".join([*comment, *_print_block(program.body, 0)]) + "\n"
+    head = [f"# {line}" for line in program.comment.splitlines()]
+    if program.accesses_per_column != 1:
+        head.append(f"accesses_per_column {program.accesses_per_column}")
+    return "\n".join([*head, *_print_block(program.body, 0)]) + "\n"
 
 
 def parse_program(text: str, source: str = "program text") -> Program:
     """Return the program that `text` denotes; raises UserError with the line number where it breaks the grammar."""
     blocks: list[tuple[int, list[Instruction]]] = [(1, [])]
+    accesses = 1
     for number, line in enumerate(text.splitlines(), start=1):
         statement, where = line.strip(), f"{source}, line {number}"
         if not statement or statement.startswith("#"):
             continue
-        if statement.startswith("loop "):
+        if found := ACCESSES.fullmatch(statement):
+            accesses = int(found[1])
+        elif statement.startswith("loop "):
             blocks.append((_parse_count(statement, where), []))
         elif statement == "}":
             count, body = blocks.pop()
@@ -39,7 +45,7 @@ def parse_program(text: str, source: str = "program text") -> Program:
             blocks[-1][1].append(_parse_command(statement, where))
     if len(blocks) > 1:
         raise _error(source, "`}` at the end of every loop", f"{len(blocks) - 1} open at the end")
-    return Program(tuple(blocks[0][1]))
+    return Program(tuple(blocks[0][1]), accesses_per_column=accesses)
 
 
 def _print_block(body: tuple[Instruction, ...], depth: int) -> list[str]:

@@ -109,6 +109,7 @@ def run_reference(
                     state.register_mode,
                     device.organisation,
                     channel.table.addressing,
+                    program.accesses_per_column,
                 )
                 channel.issue_with_refresh(command, index)
                 asked += 1

@@ -69,8 +69,8 @@ def test_stalls_are_named_by_their_row_largest_first() -> None:
     engine = Engine(load_device("gddr6-aim"), explain=True)
     report = engine.run(flatten(parse_program("ACT16\nMAC16\nloop 9 {\n  MAC16\n}")), engine.fresh_state(), NO_EVENTS)
     first, second = stalls_of(engine.table, report.stalls)
-    assert (first.cause, first.cycles) == ("nRCDRDMAC (channel): ACT ACT4 ACT16 to MAC16", 55)
-    assert (second.cause, second.cycles) == ("nCCDMAC (channel): MAC16 to MAC16 MAC EWMUL16", 9)
+    assert (first.cause, first.cycles) == ("nRCDRDMAC (channel): ACT ACT4 ACT16 to MAC16 SCALE16", 55)
+    assert (second.cause, second.cycles) == ("nCCDMAC (channel): MAC16 SCALE16 to MAC16 SCALE16 MAC EWMUL16", 9)
 
 
 @pytest.mark.parametrize("mapping", ["hand", "overlapped"])
