@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compiler.device_table import REFRESH_INTERVAL, REFRESH_STOP
-from compiler.geometry import Geometry, KernelCounts, kernel_counts
+from compiler.geometry import Geometry, KernelCounts, early_reads, kernel_counts
 
 MODE_CHANGES_BETWEEN_BLOCKS = 2
 
@@ -39,7 +39,7 @@ def kernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -
     """Return the chain of one kernel."""
     counts = kernel_counts(shape)
     visits = counts.activate
-    blocks = shape.vector_groups * shape.groups * shape.segments
+    blocks = shape.vector_groups * shape.groups * shape.segments + early_reads(shape)
     mode, activate = timing["nMODCH"], timing["nRCDRDMAC"]
     registers = _register_cycles(shape, counts, timing, blocks + 1)
     through_register_mode = MODE_CHANGES_BETWEEN_BLOCKS * mode + 2

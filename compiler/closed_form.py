@@ -11,12 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.attention import AttentionShape, attention_geometry, context_sum_ns, host_attention_ns, softmax_ns
+from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
+from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
 from compiler.chain import ChainParts, chain_cycles, kernel_chain
 from compiler.device_table import DeviceTable
-from compiler.geometry import Geometry, KernelCounts, ceil_div, kernel_counts
+from compiler.geometry import Geometry, KernelCounts, kernel_counts
 from compiler.host_cost import host_work_ns
-from compiler.linear import LinearShape, host_linear_ns, kernel_outputs, linear_geometry, reduction_ns
+from compiler.linear import (
+    LinearShape,
+    host_linear_ns,
+    input_parts,
+    kernel_outputs,
+    linear_geometry,
+    reduction_ns,
+    scale_ns,
+)
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place
 from configs.device import Host, Link
 from simulator.isa import CODE_OF, KINDS, Kind
@@ -83,7 +92,8 @@ def _linear_passes(
 ) -> TaskForm:
     forms = [_linear_pass(shape, outputs, schedule, table, costs) for outputs in passes]
     split = schedule.reduction_split
-    sums = np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), 0.0)
+    scaled = costs.cycles(scale_ns(shape, costs.host)) if shape.storage.host_scale else 0.0
+    sums = np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), scaled)
     total = forms[0]
     for form in forms[1:]:
         total = _add(total, form)
@@ -95,7 +105,7 @@ def _linear_pass(
 ) -> TaskForm:
     sizes = linear_geometry(shape, outputs, schedule, table.pool)
     chain = kernel_chain(sizes, table.timing, schedule.preactivate)
-    copies = ceil_div(schedule.reduction_split, costs.devices)
+    copies = input_parts(schedule.reduction_split, costs.devices)
     down = shape.vectors * sizes.total_columns * table.pool.lanes * shape.value_bytes * copies
     entries = shape.vectors * sizes.slots * table.pool.banks
     up = entries * shape.value_bytes * (table.pool.channels // costs.devices)
@@ -127,53 +137,89 @@ def _pass_bound(
 def attention_form(
     shape: AttentionShape, schedule: AttentionSchedule, table: DeviceTable, costs: SystemCosts
 ) -> TaskForm:
-    """Return the closed form of an attention operator with its appends."""
+    """Return the closed form of an attention operator with its appends.
+
+    One block goes through scores, softmax and contexts in turn. Several are bounded by the busiest of channel, link and
+    host, and by the way of the first scores to the last context.
+    """
     sizes = attention_geometry(shape, schedule, table.pool)
-    units, active = sizes.units_per_channel, sizes.active_channels
-    value, devices = shape.value_bytes, costs.devices
-    lanes, banks = table.pool.lanes * value, table.pool.banks * value
-    score, context = sizes.score, sizes.context
-    score_down = score.vectors * score.total_columns * lanes * units * active / schedule.token_split / devices
-    score_up = score.vectors * score.slots * banks * units * active / devices
-    context_down = context.vectors * context.total_columns * lanes * units * active / devices
-    context_up = context.vectors * context.slots * banks * units * active / devices
-    form = _units_form(score, units, active, score_down, score_up, schedule, table, costs)
-    form = _add(form, _units_form(context, units, active, context_down, context_up, schedule, table, costs))
-    host = costs.launched(softmax_ns(shape, costs.host)) + np.where(
-        schedule.token_split > 1, costs.launched(context_sum_ns(shape, schedule.token_split, costs.host)), 0.0
-    )
-    form = _add(form, TaskForm(sizes.rows, _append_commands(shape, sizes.context, score), host, {"host": host}))
+    one = sizes.active_channels / costs.devices
+    scores = _Blocks(sizes.score, sizes.last_score, one / schedule.token_split, one)
+    contexts = _Blocks(sizes.context, sizes.last_context, one, one)
+    first, _ = _blocks_bound(scores, sizes, np.minimum(sizes.blocks - 1, 1), shape, schedule, table, costs)
+    score_bound, score_parts = _blocks_bound(scores, sizes, sizes.blocks, shape, schedule, table, costs)
+    context_bound, context_parts = _blocks_bound(contexts, sizes, sizes.blocks, shape, schedule, table, costs)
+    parts = {name: score_parts[name] + context_parts[name] for name in score_parts}
+    split = schedule.token_split
+    block_ns = softmax_ns(shape, costs.host, np.minimum(sizes.block_tokens * split, shape.tokens))
+    last_ns = softmax_ns(shape, costs.host, shape.tokens - (sizes.blocks - 1) * sizes.block_tokens * split)
+    softmax = (sizes.blocks - 1) * costs.launched(block_ns) + costs.launched(last_ns)
+    join_ns = context_sum_ns(shape, split, sizes.blocks, costs.host)
+    join = np.where(split * sizes.blocks > 1, costs.launched(join_ns), 0.0)
+    in_turn = score_bound + softmax + context_bound
+    busiest = np.max([parts["channel"], parts["up"], parts["down"], softmax], axis=0) + 2 * costs.latency
+    through = np.maximum(busiest, first + costs.launched(block_ns) + context_bound)
+    bound = np.where(sizes.blocks > 1, through, in_turn) + join
+    commands = _attention_commands(sizes) + _append_commands(shape, sizes)
+    form = TaskForm(sizes.rows, commands, bound, parts | {"host": softmax + join})
     return _on_host_where(schedule.place, form, costs.launched(host_attention_ns(shape, costs.host)))
 
 
-def _units_form(
-    kernel: Geometry,
-    units: Any,
-    active: Any,
-    down: Any,
-    up: Any,
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """The kernels of all blocks but the last, and of the last; copies of inputs and results that cross a link."""
+
+    full: Geometry
+    last: Geometry
+    down_copies: Any
+    up_copies: Any
+
+
+def _blocks_bound(
+    kernels: _Blocks,
+    sizes: AttentionGeometry,
+    blocks: Any,
+    shape: AttentionShape,
     schedule: AttentionSchedule,
     table: DeviceTable,
     costs: SystemCosts,
-) -> TaskForm:
-    chain = kernel_chain(kernel, table.timing, schedule.preactivate)
-    scaled = ChainParts(*(units * getattr(chain, name) for name in ChainParts.__slots__))
-    bound, parts = _pass_bound(scaled, schedule.preactivate, down, up, table, costs)
-    return TaskForm(0, _kernel_commands(kernel_counts(kernel), units * active), bound, parts)
+) -> tuple[Floats, dict[str, Floats]]:
+    """Bound the first so many blocks of one kernel for all units of a channel."""
+    lasts = np.where(blocks == sizes.blocks, 1, 0)
+    repeats = ((kernels.full, blocks - lasts), (kernels.last, lasts))
+    chains = [(kernel_chain(kernel, table.timing, schedule.preactivate), count) for kernel, count in repeats]
+    units = sizes.units_per_channel
+    chain = ChainParts(
+        *(sum(units * count * getattr(item, name) for item, count in chains) for name in ChainParts.__slots__)
+    )
+    lanes, banks = table.pool.lanes * shape.value_bytes, table.pool.banks * shape.value_bytes
+    down = sum(units * count * kernel.vectors * kernel.total_columns * lanes for kernel, count in repeats)
+    up = sum(units * count * kernel.vectors * kernel.slots * banks for kernel, count in repeats)
+    return _pass_bound(chain, schedule.preactivate, down * kernels.down_copies, up * kernels.up_copies, table, costs)
 
 
-def _append_commands(shape: AttentionShape, context: Geometry, score: Geometry) -> Floats:
+def _attention_commands(sizes: AttentionGeometry) -> Floats:
+    """Commands of all score and context kernels over all channels."""
+    units = sizes.units_per_channel * sizes.active_channels
+    full = _kernel_commands(kernel_counts(sizes.score), units) + _kernel_commands(kernel_counts(sizes.context), units)
+    last = _kernel_commands(kernel_counts(sizes.last_score), units)
+    last = last + _kernel_commands(kernel_counts(sizes.last_context), units)
+    return np.asarray(sizes.blocks - 1)[..., None] * full + last
+
+
+def _append_commands(shape: AttentionShape, sizes: AttentionGeometry) -> Floats:
     """K: one row of one bank per unit; V: every slot of every bank per unit; on the channel that holds the token."""
+    context, score = sizes.last_context, sizes.last_score
     one = np.ones(np.broadcast(context.slots, score.total_columns).shape)
     commands = np.zeros((*one.shape, len(KINDS)))
     for kind, count in (
         (Kind.ACT, one),
         (Kind.PRE, one),
-        (Kind.WR, score.total_columns),
+        (Kind.WR, score.total_columns // score.packing.per_column),
         (Kind.ACT16, context.slots),
         (Kind.WRA16, context.slots),
     ):
-        commands[..., CODE_OF[kind]] = shape.units * count
+        commands[..., CODE_OF[kind]] = shape.units * shape.queries * count
     return commands
 
 
@@ -184,6 +230,7 @@ def _kernel_commands(counts: KernelCounts, channels: Any) -> Floats:
         (Kind.ACT16, counts.activate),
         (Kind.PREA, counts.activate),
         (Kind.MAC16, counts.mac),
+        (Kind.SCALE16, counts.scale),
         (Kind.WRGB, counts.buffer_write),
         (Kind.WRMAC16, counts.register_write),
         (Kind.RDMAC16, counts.register_read),

@@ -8,6 +8,10 @@ the banks in turn, so that output n lives in bank n mod banks, slot n // banks. 
 
 The last segment may be shorter and then packs more slots into a row. Slots are worked on in groups of `group_slots`,
 as many as the accumulators in use hold for the `reuse` vectors that share an open row.
+
+A column here is one access of `lanes` stored values: all of a column of the device in a 16-bit format, a half or a
+quarter of it in a narrower one (`Packing`). Where values share scales, a slot's columns stand in chunks, each behind a
+column of the device that holds the chunk's scales, and g counts those too.
 """
 
 from dataclasses import dataclass
@@ -16,11 +20,56 @@ from typing import Any
 import numpy as np
 
 from compiler.schedule import LoopOrder, PoolShape
+from configs.number_format import INPUT_BITS, Storage, accesses_per_column
+
+NO_SCALES = 0
+FEWER_ROWS = 4  # behind each early read of the last group's sums come so many times fewer rows than behind another
+MOST_EARLY_READS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How stored values lie in a row, counted in accesses of `lanes` values; ints or arrays.
+
+    `per_column` accesses make a column of the device. `group` accesses share a scale; `chunk` accesses have their
+    scales in one column of the device. Both are NO_SCALES where no scales lie in rows.
+    """
+
+    per_column: Any = 1
+    group: Any = NO_SCALES
+    chunk: Any = NO_SCALES
+
+    def stored(self, columns: Any) -> Any:
+        """Return the accesses' worth of row that so many accesses take with their scales."""
+        if not self.has_scales:
+            return columns
+        return (ceil_div(columns, self.per_column) + ceil_div(columns, self.chunk)) * self.per_column
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether scales lie in rows."""
+        return not (isinstance(self.chunk, int) and self.chunk == NO_SCALES)
+
+
+PLAIN = Packing()
+
+
+def packing(storage: Storage, lanes: Any) -> Packing:
+    """Return how a format lies in rows; meaningful only where a group of values is whole accesses."""
+    per_column = accesses_per_column(storage)
+    if not storage.group:
+        return Packing(per_column)
+    group = np.maximum(storage.group // np.asarray(lanes), 1)
+    scales_per_column = np.maximum(np.asarray(lanes) * INPUT_BITS // storage.scale_bits, 1)
+    return Packing(per_column, _plain(group), _plain(scales_per_column * group))
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Every derived size of a kernel; ints or integer arrays."""
+    """Every derived size of a kernel; ints or integer arrays.
+
+    With `whole_reads` the sums of the last group are read at once, not in parts: nothing waits for them.
+    """
 
     vectors: Any
     reuse: Any
@@ -38,6 +87,9 @@ class Geometry:
     rows_per_segment: Any
     tail_rows: Any
     spills: Any
+    segment_stride: Any
+    packing: Packing = PLAIN
+    whole_reads: bool = False
 
     @property
     def rows(self) -> Any:
@@ -60,6 +112,7 @@ class KernelCounts:
     register_write: Any
     register_read: Any
     mode_change: Any
+    scale: Any
 
 
 def ceil_div(dividend: Any, divisor: Any) -> Any:
@@ -78,6 +131,7 @@ def geometry(
     registers: Any,
     order: Any,
     growing: bool = False,
+    packed: Packing = PLAIN,
 ) -> Geometry:
     """Return the geometry of a kernel; meaningful only where `compiler.legality` finds nothing.
 
@@ -89,9 +143,11 @@ def geometry(
     segments = ceil_div(total_columns, segment)
     tail = total_columns - (segments - 1) * segment
     slots = ceil_div(outputs, pool.banks)
-    per_row = np.maximum(np.minimum(pool.columns // segment, registers // reuse), 1)
+    row_columns = pool.columns * packed.per_column
+    stride, tail_stride = packed.stored(segment), packed.stored(segment if growing else tail)
+    per_row = np.maximum(np.minimum(row_columns // stride, registers // reuse), 1)
     rows_in_registers = np.maximum(registers // (reuse * per_row), 1)
-    tail_fit = np.maximum(np.minimum(pool.columns // (tail * per_row), rows_in_registers), 1)
+    tail_fit = np.maximum(np.minimum(row_columns // (tail_stride * per_row), rows_in_registers), 1)
     tail_fit = np.where((segments > 1) & (not growing), tail_fit, 1)
     group = (rows_in_registers // tail_fit) * tail_fit * per_row
     groups = ceil_div(slots, group)
@@ -107,12 +163,14 @@ def geometry(
         slots=_plain(slots),
         slots_per_row=_plain(per_row),
         tail_slots_per_row=_plain(tail_fit * per_row),
-        tail_stride=_plain(segment if growing else tail),
+        tail_stride=_plain(tail_stride),
         group_slots=_plain(group),
         groups=_plain(groups),
         rows_per_segment=_plain(ceil_div(slots, per_row)),
         tail_rows=_plain(ceil_div(slots, tail_fit * per_row)),
         spills=_plain(spills),
+        segment_stride=_plain(stride),
+        packing=packed,
     )
 
 
@@ -127,8 +185,26 @@ def kernel_counts(shape: Geometry) -> KernelCounts:
         buffer_write=shape.vectors * shape.total_columns * loads,
         register_write=moves,
         register_read=moves,
-        mode_change=2 + 2 * shape.vector_groups * shape.groups * shape.segments,
+        mode_change=2 + 2 * shape.vector_groups * shape.groups * shape.segments + 2 * early_reads(shape),
+        scale=shape.vector_groups * shape.slots * _chunks(shape),
     )
+
+
+def early_reads(shape: Geometry) -> Any:
+    """Return how often sums of the last group are read before its last row: behind all but 1, 4, 16, ... rows."""
+    if shape.whole_reads:
+        return 0
+    last = shape.slots - (shape.groups - 1) * shape.group_slots
+    rows = ceil_div(last, shape.tail_slots_per_row)
+    return sum((rows > FEWER_ROWS**power) * 1 for power in range(MOST_EARLY_READS))
+
+
+def _chunks(shape: Geometry) -> Any:
+    """Return the columns of scales that one slot has over all its segments."""
+    if not shape.packing.has_scales:
+        return 0
+    chunk = shape.packing.chunk
+    return (shape.segments - 1) * ceil_div(shape.segment_columns, chunk) + ceil_div(shape.tail_columns, chunk)
 
 
 def _plain(value: Any) -> Any:

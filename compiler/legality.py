@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.attention import AttentionShape
-from compiler.geometry import ceil_div
+from compiler.attention import AttentionShape, key_columns
+from compiler.geometry import ceil_div, packing
 from compiler.linear import LinearShape
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape
 
@@ -30,8 +30,12 @@ class Rule:
 def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> tuple[Rule, ...]:
     """Return the rules of a linear operator on the units."""
     split, reuse = schedule.reduction_split, schedule.reuse
-    segment = np.minimum(schedule.segment_columns, ceil_div(ceil_div(shape.inputs, split), pool.lanes))
+    total = ceil_div(ceil_div(shape.inputs, split), pool.lanes)
+    segment = np.minimum(schedule.segment_columns, total)
+    packed = packing(shape.storage, pool.lanes)
+    row_columns = pool.columns * packed.per_column
     return (
+        *_scale_rules(shape, split, np.where(segment < total, segment, 0), pool),
         Rule("reduction split", pool.channels % split, 0, "{needed} of the channels are left over by the split"),
         Rule(
             "reduction split",
@@ -39,7 +43,12 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
             ceil_div(shape.inputs, pool.lanes),
             "a split of {needed} is more than the {available} columns of the input",
         ),
-        Rule("row", segment, pool.columns, "a segment of {needed} columns is wider than a row of {available}"),
+        Rule(
+            "row",
+            packed.stored(segment),
+            row_columns,
+            "a segment of {needed} columns is wider than a row of {available}",
+        ),
         Rule(
             "global buffer",
             reuse * segment,
@@ -56,18 +65,34 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     )
 
 
+def _scale_rules(shape: LinearShape, split: Any, cut: Any, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return the rules of weights whose scales lie in rows; `cut` is the length of segments where there are several."""
+    group = shape.storage.group
+    if not group:
+        return ()
+    over_by_part = np.where(split > 1, ceil_div(shape.inputs, split) % group, 0)
+    over_by_segment = cut % packing(shape.storage, pool.lanes).group
+    sharing = "the values that share a scale"
+    return (
+        Rule("scale group", group % pool.lanes, 0, f"{{needed}} of {sharing} are left over by the lanes"),
+        Rule("scale group", over_by_part, 0, f"{{needed}} inputs of a part are left over by {sharing}"),
+        Rule("scale group", over_by_segment, 0, f"{{needed}} columns of a segment are left over by {sharing}"),
+    )
+
+
 def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: PoolShape) -> tuple[Rule, ...]:
     """Return the rules of an attention operator on the units."""
     split, score, context = schedule.token_split, schedule.score_reuse, schedule.context_reuse
-    key_columns, segment = ceil_div(shape.head_dim, pool.lanes), schedule.context_segment_columns
+    key, segment = key_columns(shape, pool), schedule.context_segment_columns
+    row_columns = pool.columns * packing(shape.storage, pool.lanes).per_column
     return (
         Rule("token split", pool.channels % split, 0, "{needed} of the channels are left over by the token split"),
         Rule("token split", split, shape.tokens, "a token split of {needed} is more than the {available} tokens"),
-        Rule("row", key_columns, pool.columns, "a key of {needed} columns is wider than a row of {available}"),
-        Rule("row", segment, pool.columns, "a segment of {needed} columns is wider than a row of {available}"),
+        Rule("row", key, row_columns, "a key of {needed} columns is wider than a row of {available}"),
+        Rule("row", segment, row_columns, "a segment of {needed} columns is wider than a row of {available}"),
         Rule(
             "global buffer",
-            np.maximum(score * key_columns, context * segment),
+            np.maximum(score * key, context * segment),
             pool.buffer_columns,
             "needs {needed} columns of global buffer, the device has {available}",
         ),

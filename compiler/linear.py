@@ -5,24 +5,32 @@ from typing import Any
 
 import numpy as np
 
-from compiler.geometry import Geometry, KernelCounts, ceil_div, geometry, kernel_counts
+from compiler.geometry import Geometry, KernelCounts, ceil_div, geometry, kernel_counts, packing
 from compiler.host_cost import host_work_ns
+from compiler.kernel_events import read_slots, written_columns
 from compiler.matvec import MatVecKernel, Operands
 from compiler.schedule import LinearSchedule, Place, PoolShape, schedule_text
 from configs.device import Host
+from configs.number_format import STORAGE, NumberFormat, Storage, stored_bytes
 from simulator.isa import Affine, Program
 from simulator.step import HostPhase, Phase, PimPhase
+
+SCALE_BYTES = 4  # of an output's scale at the host: fp32
 
 
 @dataclass(frozen=True, slots=True)
 class LinearShape:
-    """One linear operator: widths of the matrices that share the input, input width, vectors, bytes of one value."""
+    """One linear operator: widths of the matrices that share the input, input width, vectors, the weights' format.
+
+    `value_bytes` are those of an input or an output.
+    """
 
     name: str
     parts: tuple[int, ...]
     inputs: int
     vectors: int
     value_bytes: int = 2
+    weights: NumberFormat = NumberFormat.BF16
 
     @property
     def outputs(self) -> int:
@@ -31,8 +39,18 @@ class LinearShape:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of all matrices."""
-        return self.outputs * self.inputs * self.value_bytes
+        """Bytes of all matrices, with the scales that lie beside their values."""
+        return stored_bytes(self.outputs, self.inputs, self.storage)
+
+    @property
+    def stored(self) -> NumberFormat:
+        """The format of what the banks hold."""
+        return self.weights
+
+    @property
+    def storage(self) -> Storage:
+        """How the weights are stored."""
+        return STORAGE[self.weights]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +78,13 @@ def linear_geometry(shape: LinearShape, outputs: int, schedule: LinearSchedule, 
         reuse=schedule.reuse,
         registers=schedule.registers,
         order=schedule.order,
+        packed=packing(shape.storage, pool.lanes),
     )
+
+
+def input_parts(reduction_split: Any, devices: int) -> Any:
+    """Return how many parts of the input a device takes: channels are dealt to devices in turn (ints or arrays)."""
+    return reduction_split // np.gcd(reduction_split, devices)
 
 
 def linear_counts(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> PassCounts:
@@ -100,6 +124,9 @@ def linear_phases(
     if schedule.reduction_split > 1:
         sums_ns = reduction_ns(shape, schedule.reduction_split, host)
         phases.append(HostPhase(f"{shape.name} sums", shape.name, sums_ns, launch=True))
+    elif shape.storage.host_scale:
+        # Part of the host's operator that takes the results, whose launch is counted there.
+        phases.append(HostPhase(f"{shape.name} scales", shape.name, scale_ns(shape, host), launch=False))
     return tuple(phases)
 
 
@@ -108,15 +135,12 @@ def pass_phase(
 ) -> PimPhase:
     """Return one pass: inputs go to every device (the part its channels need), outputs come back from each."""
     kernel = MatVecKernel(sizes, Operands(Affine(first_row), Affine(), Affine()), schedule.preactivate)
-    program = Program(kernel.emit(), f"{shape.name} {schedule_text(schedule)}")
+    program = Program(kernel.emit(), f"{shape.name} {schedule_text(schedule)}", sizes.packing.per_column)
     value = shape.value_bytes
-    input_copies = ceil_div(schedule.reduction_split, devices)
-    lanes = pool.lanes * value * input_copies
-    full, tail = (sizes.reuse * columns * lanes for columns in (sizes.segment_columns, sizes.tail_columns))
-    down = (*(full,) * (sizes.segments - 1), tail) * sizes.vector_groups
+    lanes = pool.lanes * value * int(input_parts(schedule.reduction_split, devices))
+    down = tuple(columns * lanes for columns in written_columns(sizes))
     entry = sizes.reuse * pool.banks * value * (pool.channels // devices)
-    last = sizes.slots - (sizes.groups - 1) * sizes.group_slots
-    up = (*(sizes.group_slots * entry,) * (sizes.groups - 1), last * entry) * sizes.vector_groups
+    up = tuple(slots * entry for slots in read_slots(sizes))
     return PimPhase(shape.name, shape.name, program, down, up, active_channels=pool.channels)
 
 
@@ -127,9 +151,16 @@ def host_linear_ns(shape: LinearShape, host: Host) -> float:
 
 
 def reduction_ns(shape: LinearShape, split: Any, host: Host) -> Any:
-    """Return the host's time to add the parts of split reductions."""
+    """Return the host's time to add the parts of split reductions, and to scale the sums where weights have scales."""
     values = shape.outputs * shape.vectors
-    return host_work_ns(host, values * shape.value_bytes * (split + 1), values * (split - 1))
+    scaled = int(shape.storage.host_scale)
+    moved = values * shape.value_bytes * (split + 1) + scaled * shape.outputs * SCALE_BYTES
+    return host_work_ns(host, moved, values * (split - 1 + scaled))
+
+
+def scale_ns(shape: LinearShape, host: Host) -> float:
+    """Return what scaling outputs adds to the host's operator that takes them: one scale read per output."""
+    return float(host_work_ns(host, shape.outputs * SCALE_BYTES, shape.outputs * shape.vectors))
 
 
 def with_vectors(shape: LinearShape, schedule: LinearSchedule, vectors: int) -> tuple[LinearShape, LinearSchedule]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from compiler.attention import AttentionLowering, AttentionShape
+from compiler.attention import AttentionShape
+from compiler.attention_lowering import AttentionLowering
 from compiler.geometry import ceil_div
 from compiler.host_cost import host_work_ns
 from compiler.linear import LinearShape, linear_phases, with_vectors

@@ -6,17 +6,23 @@ visits its rows and changes back:
     ACT16 first                          (when rows are pre-activated)
     TMOD
     per vector group, output group:      WRMAC16 group
-      per segment:                       WAIT, WRGB segment, TMOD, per row: MAC16 columns, PREA, ACT16 next; TMOD
+      per segment:                       per piece: WAIT, WRGB columns;
+                                         TMOD, per row: MAC16 columns, PREA, ACT16 next; TMOD
                                          RDMAC16 group, SIGNAL
     TMOD
 
-When partial sums spill, segments are outside and groups inside, and every group's accumulators go in and out.
+The very last group's sums are read in parts, each behind some of the rows of its last segment.
+
+Where values share scales, a slot's multiplies come chunk by chunk, each behind the SCALE16 of its scales. When partial
+sums spill, segments are outside and groups inside, and every group's accumulators go in and out.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from compiler.geometry import Geometry
+from compiler.kernel_events import PIECE_COLUMNS, last_parts, pieces, written_columns
 from simulator.isa import ZERO, Affine, Command, Instruction, Kind, Loop
 
 Block = tuple[Instruction, ...]
@@ -28,8 +34,7 @@ CLOSE_ROWS = Command(Kind.PREA)
 class Operands:
     """Where a kernel's data is: first row, first input column and first output entry, as seen inside `depth` loops.
 
-    `wait_event` and `signal_event` number the first of the events; a kernel waits for one event per vector group and
-    segment, and signals one per vector group and output group.
+    `wait_event` and `signal_event` number the first of the events that `compiler.kernel_events` counts.
     """
 
     row: Affine
@@ -38,6 +43,20 @@ class Operands:
     depth: int = 0
     wait_event: Affine = ZERO
     signal_event: Affine = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where columns of a slot lie: in a row, and in the buffer behind the vector's first; the slot's accumulator."""
+
+    row: Affine
+    column: Affine
+    input_column: Affine
+    register: Affine
+
+    def moved(self, columns: Affine) -> "_Place":
+        """Return the place of columns further on."""
+        return _Place(self.row, plus(self.column, columns), plus(self.input_column, columns), self.register)
 
 
 def plus(left: Affine, right: Affine) -> Affine:
@@ -76,6 +95,10 @@ def repeat_peeled(count: int, depth: int, body: Callable[[Affine, int, bool], Bl
     return (*head, *body(Affine(count - 1), depth, True))
 
 
+def _write_column(to: Affine, data: Affine, column: Affine, _: int) -> Block:
+    return (Command(Kind.WRGB, buffer=plus(to, column), data=plus(data, column)),)
+
+
 class MatVecKernel:
     """Emits one kernel; the methods mirror the loops of the module's docstring, from the outside in."""
 
@@ -101,10 +124,9 @@ class MatVecKernel:
         """Accumulators stay with a group of outputs over all segments; inputs are written again per group."""
 
         def group(index: Affine, inside: int, slots: int, following: Affine | None) -> Block:
-            segments = self._segments(vector, index, slots, inside, following)
             init = self._registers(Kind.WRMAC16, vector, index, slots, inside)
-            result = self._registers(Kind.RDMAC16, vector, index, slots, inside)
-            return (*init, *segments, *result, self._signal(vector, index))
+            segments = self._segments(vector, index, slots, inside, following)
+            return (*init, *segments)
 
         return self._over_groups(depth, group, lambda index: self._row(Affine(0), index, tail=False), after)
 
@@ -116,10 +138,11 @@ class MatVecKernel:
         def segment(index: Affine, inside: int, tail: bool, following: Affine | None) -> Block:
             def group(group_index: Affine, deeper: int, slots: int, next_row: Affine | None) -> Block:
                 moved_in = self._registers(Kind.WRMAC16, vector, group_index, slots, deeper)
+                if tail:
+                    return (*moved_in, *self._finish(vector, index, group_index, slots, deeper, next_row))
                 rows = self._rows(index, group_index, slots, deeper, tail, next_row)
                 moved_out = self._registers(Kind.RDMAC16, vector, group_index, slots, deeper)
-                told = (self._signal(vector, group_index),) if tail else ()
-                return (*moved_in, TO_OTHER_MODE, *rows, TO_OTHER_MODE, *moved_out, *told)
+                return (*moved_in, TO_OTHER_MODE, *rows, TO_OTHER_MODE, *moved_out)
 
             groups = self._over_groups(inside, group, lambda g: self._row(index, g, tail), following)
             return (*self._load(vector, index, inside, tail), *groups)
@@ -151,19 +174,39 @@ class MatVecKernel:
         return (*head, *body(Affine(shape.groups - 1), depth, last_slots, after))
 
     def _segments(self, vector: Affine, group: Affine, slots: int, depth: int, after: Affine | None) -> Block:
-        def segment(index: Affine, inside: int, tail: bool, following: Affine | None) -> Block:
-            rows = self._rows(index, group, slots, inside, tail, following)
-            return (*self._load(vector, index, inside, tail), TO_OTHER_MODE, *rows, TO_OTHER_MODE)
+        def segment(index: Affine, inside: int, last: bool) -> Block:
+            following = self._row(plus(index, Affine(1)), group, tail=last)
+            rows = self._rows(index, group, slots, inside, False, following)
+            return (*self._load(vector, index, inside, False), TO_OTHER_MODE, *rows, TO_OTHER_MODE)
 
-        full = self.shape.segments - 1
-        head = repeat_peeled(
-            full,
-            depth,
-            lambda index, inside, last: segment(
-                index, inside, False, self._row(plus(index, Affine(1)), group, tail=last)
-            ),
+        tail = Affine(self.shape.segments - 1)
+        head = repeat_peeled(self.shape.segments - 1, depth, segment)
+        return (
+            *head,
+            *self._load(vector, tail, depth, True),
+            *self._finish(vector, tail, group, slots, depth, after),
         )
-        return (*head, *segment(Affine(full), depth, True, after))
+
+    def _finish(
+        self, vector: Affine, segment: Affine, group: Affine, slots: int, depth: int, after: Affine | None
+    ) -> Block:
+        """Visit the rows of the last segment of a group and read its sums: those of the very last group in parts."""
+        parts = last_parts(self.shape) if after is None else (slots,)
+        first_row = self._row(segment, group, tail=True)
+        body: list[Instruction] = []
+        done = 0
+        for number, part in enumerate(parts):
+            row_behind = first_row.plus((done + part) // self.shape.tail_slots_per_row)
+            following = row_behind if number + 1 < len(parts) else after
+            body += [
+                TO_OTHER_MODE,
+                *self._rows(segment, group, part, depth, True, following, done),
+                TO_OTHER_MODE,
+                *self._registers(Kind.RDMAC16, vector, group, part, depth, done),
+                self._signal(vector, group.plus(number)),
+            ]
+            done += part
+        return tuple(body)
 
     def _load(self, vector: Affine, segment: Affine, depth: int, tail: bool) -> Block:
         """Write one segment of the vectors that share open rows into the global buffer, one after the other."""
@@ -171,70 +214,131 @@ class MatVecKernel:
         columns = shape.tail_columns if tail else shape.segment_columns
         first = plus(self.at.input_column, times(segment, shape.segment_columns))
         first = plus(first, times(vector, shape.reuse * shape.total_columns))
+        of_full, of_this = (len(pieces(number)) for number in (shape.segment_columns, columns))
+        before = times(vector, len(written_columns(shape)) // shape.vector_groups)
+        event = plus(plus(self.at.wait_event, before), times(segment, shape.reuse * of_full))
 
         def of_vector(index: Affine, inside: int) -> Block:
             start = plus(first, times(index, shape.total_columns))
             buffer = times(index, shape.segment_columns)
-            return repeat(
-                columns,
-                inside,
-                lambda column, _: (Command(Kind.WRGB, buffer=plus(buffer, column), data=plus(start, column)),),
-            )
 
-        event = plus(self.at.wait_event, plus(times(vector, shape.segments), segment))
-        return (Command(Kind.WAIT, event=event), *repeat(shape.reuse, depth, of_vector))
+            def piece(number: Affine, deeper: int, length: int) -> Block:
+                done = times(number, PIECE_COLUMNS)
+                to, data = plus(buffer, done), plus(start, done)
+                arrived = Command(Kind.WAIT, event=plus(event, plus(times(index, of_this), number)))
+                write = partial(_write_column, to, data)
+                return (arrived, *repeat(length, deeper, write))
 
-    def _rows(self, segment: Affine, group: Affine, slots: int, depth: int, tail: bool, after: Affine | None) -> Block:
-        """Visit the rows of one segment of one group: full rows, then a ragged one; open the row that comes after."""
+            full, ragged = divmod(columns, PIECE_COLUMNS)
+            head = repeat(full, inside, lambda number, deeper: piece(number, deeper, PIECE_COLUMNS))
+            return (*head, *(piece(Affine(full), inside, ragged) if ragged else ()))
+
+        return repeat(shape.reuse, depth, of_vector)
+
+    def _rows(
+        self,
+        segment: Affine,
+        group: Affine,
+        slots: int,
+        depth: int,
+        tail: bool,
+        after: Affine | None,
+        done: int = 0,
+    ) -> Block:
+        """Visit the rows of one segment of one group, but those of the first `done` slots; open the row that follows.
+
+        Full rows come first, then a ragged one.
+        """
         per_row = self.shape.tail_slots_per_row if tail else self.shape.slots_per_row
         full, ragged = divmod(slots, per_row)
-        first = self._row(segment, group, tail)
+        first = self._row(segment, group, tail).plus(done // per_row)
 
         def visit(index: Affine, inside: int, last: bool) -> Block:
             row = plus(first, index)
             following = after if last and not ragged else plus(row, Affine(1))
-            return self._visit(row, times(index, per_row), per_row, inside, tail, following)
+            return self._visit(row, times(index, per_row).plus(done), per_row, inside, tail, following)
 
         if not ragged:
             return repeat_peeled(full, depth, visit)
         head = repeat(full, depth, lambda index, inside: visit(index, inside, False))
         row = plus(first, Affine(full))
-        return (*head, *self._visit(row, Affine(full * per_row), ragged, depth, tail, after))
+        return (*head, *self._visit(row, Affine(done + full * per_row), ragged, depth, tail, after))
 
     def _visit(self, row: Affine, slot: Affine, slots: int, depth: int, tail: bool, after: Affine | None) -> Block:
         """Multiply the slots of one row with every vector of the group; `slot` counts within the group."""
         shape = self.shape
         columns = shape.tail_columns if tail else shape.segment_columns
-        stride = shape.tail_stride if tail else shape.segment_columns
+        stride = shape.tail_stride if tail else shape.segment_stride
+        multiply = self._scaled_slot if shape.packing.has_scales else self._plain_slot
 
         def of_slot(index: Affine, inside: int) -> Block:
-            def of_vector(vector: Affine, deeper: int) -> Block:
-                register = plus(times(plus(slot, index), shape.reuse), vector)
-                return repeat(
-                    columns,
-                    deeper,
-                    lambda column, _: (
-                        Command(
-                            Kind.MAC16,
-                            row=row,
-                            column=plus(times(index, stride), column),
-                            buffer=plus(times(vector, shape.segment_columns), column),
-                            register=register,
-                        ),
-                    ),
-                )
-
-            return repeat(shape.reuse, inside, of_vector)
+            register = times(plus(slot, index), shape.reuse)
+            return multiply(row, times(index, stride), columns, register, inside)
 
         opened = () if self.preactivate else self._activate(row)
         following = self._activate(after) if self.preactivate and after is not None else ()
         return (*opened, *repeat(slots, depth, of_slot), CLOSE_ROWS, *following)
 
-    def _registers(self, kind: Kind, vector: Affine, group: Affine, slots: int, depth: int) -> Block:
-        """Move one group's accumulators in or out; entry (vector, slot) lies at vector*slots+slot of the output."""
+    def _plain_slot(self, row: Affine, start: Affine, columns: int, register: Affine, depth: int) -> Block:
+        """Multiply the columns of one slot with every vector of the group."""
+        place = _Place(row, start, Affine(), register)
+        return repeat(self.shape.reuse, depth, lambda vector, inside: self._multiply(place, columns, vector, inside))
+
+    def _scaled_slot(self, row: Affine, start: Affine, columns: int, register: Affine, depth: int) -> Block:
+        """Load the scales of each chunk of a slot's columns, then multiply the chunk with every vector."""
+        packed = self.shape.packing
+
+        def chunk(index: Affine, inside: int, length: int) -> Block:
+            scales = plus(start, times(index, packed.chunk + packed.per_column))
+            place = _Place(row, scales.plus(packed.per_column), times(index, packed.chunk), register)
+            loaded = Command(Kind.SCALE16, row=row, column=scales)
+            vectors = repeat(
+                self.shape.reuse, inside, lambda vector, deeper: self._groups(place, length, vector, deeper)
+            )
+            return (loaded, *vectors)
+
+        full, ragged = divmod(columns, packed.chunk)
+        head = repeat(full, depth, lambda index, inside: chunk(index, inside, packed.chunk))
+        return (*head, *(chunk(Affine(full), depth, ragged) if ragged else ()))
+
+    def _groups(self, place: _Place, columns: int, vector: Affine, depth: int) -> Block:
+        """Multiply the columns of one chunk with one vector, each group of columns with its scale."""
+        size = self.shape.packing.group
+
+        def group(index: Affine, inside: int, length: int) -> Block:
+            return self._multiply(place.moved(times(index, size)), length, vector, inside, index.plus(1))
+
+        full, ragged = divmod(columns, size)
+        head = repeat(full, depth, lambda index, inside: group(index, inside, size))
+        return (*head, *(group(Affine(full), depth, ragged) if ragged else ()))
+
+    def _multiply(self, place: _Place, columns: int, vector: Affine, depth: int, scale: Affine = ZERO) -> Block:
+        """Multiply columns that follow each other with those of one vector in the buffer."""
+        register = plus(place.register, vector)
+        first = plus(place.input_column, times(vector, self.shape.segment_columns))
+        return repeat(
+            columns,
+            depth,
+            lambda column, _: (
+                Command(
+                    Kind.MAC16,
+                    row=place.row,
+                    column=plus(place.column, column),
+                    lane=scale,
+                    buffer=plus(first, column),
+                    register=register,
+                ),
+            ),
+        )
+
+    def _registers(self, kind: Kind, vector: Affine, group: Affine, slots: int, depth: int, done: int = 0) -> Block:
+        """Move one group's accumulators in or out, but those of the first `done` slots.
+
+        Entry (vector, slot) lies at vector*slots+slot of the output.
+        """
         shape = self.shape
         first = plus(self.at.output, times(vector, shape.reuse * shape.slots))
-        first = plus(first, times(group, shape.group_slots))
+        first = plus(first, times(group, shape.group_slots)).plus(done)
 
         def of_slot(slot: Affine, inside: int) -> Block:
             return repeat(
@@ -243,7 +347,7 @@ class MatVecKernel:
                 lambda index, _: (
                     Command(
                         kind,
-                        register=plus(times(slot, shape.reuse), index),
+                        register=plus(times(slot.plus(done), shape.reuse), index),
                         data=plus(plus(first, slot), times(index, shape.slots)),
                     ),
                 ),

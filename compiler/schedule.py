@@ -55,10 +55,13 @@ class AttentionSchedule:
 
     `token_split` channels share the tokens of one KV head (token t lives in channel t mod token_split) and the
     remaining channels take other heads and sequences. Query heads of a group are the vectors that reuse open rows.
+    With more than one of `token_blocks`, the tokens are worked on in so many blocks, so that the host's softmax of one
+    runs beside the scores of the next and the context of the one before; the host joins the blocks' contexts.
     """
 
     place: Place = Place.PIM
     token_split: int = 1
+    token_blocks: int = 1
     score_reuse: int = 1
     context_segment_columns: int = 64
     context_reuse: int = 1

@@ -10,9 +10,21 @@ from compiler.graph import OpKind
 from compiler.linear import LinearShape
 from compiler.tasks import Task, TaskGraph
 from configs.errors import UserError
+from configs.number_format import NumberFormat
 
 VALUE_BYTES = 2  # bf16
 GATE_UP_SUFFIX, DOWN_SUFFIX = "_gate_up", "_down"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFormats:
+    """What weights of the layers and KV caches are stored as; embedding, head and routers stay bf16."""
+
+    weights: NumberFormat = NumberFormat.BF16
+    cache: NumberFormat = NumberFormat.BF16
+
+
+BF16_THROUGHOUT = StoredFormats()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,12 @@ class Workload:
     multiplicities: tuple[int, ...]
     sequence: tuple[int, ...]
     dependencies: tuple[tuple[int, ...], ...]
+    queries: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that one step decodes: the newest `queries` of every sequence."""
+        return self.batch * self.queries
 
     @property
     def schedulables(self) -> tuple[Schedulable, ...]:
@@ -84,10 +102,24 @@ class Workload:
         return tuple(found)
 
 
-def workload_of(graph: TaskGraph, model: str, batch: int, context: int) -> Workload:
-    """Describe every task of a graph; raises UserError for an operator that no part of the back end runs."""
-    attentions = [_attention(task) for task in graph.tasks if task.kind is OpKind.ATTENTION]
-    shapes = tuple(_shape(task, attentions) for task in graph.tasks)
+def workload_of(
+    graph: TaskGraph,
+    model: str,
+    batch: int,
+    context: int,
+    formats: StoredFormats = BF16_THROUGHOUT,
+    queries: int = 1,
+) -> Workload:
+    """Describe every task of a graph; raises UserError for an operator that no part of the back end runs.
+
+    The graph is that of batch x queries tokens: the newest `queries` of each sequence are decoded together.
+    """
+    attentions = [_attention(task, formats, queries) for task in graph.tasks if task.kind is OpKind.ATTENTION]
+    sensitive = _before(graph, {OpKind.SAMPLE, OpKind.ROUTE})
+    shapes = tuple(
+        _shape(task, attentions, BF16_THROUGHOUT if index in sensitive else formats, queries)
+        for index, task in enumerate(graph.tasks)
+    )
     return Workload(
         model=model,
         batch=batch,
@@ -96,15 +128,24 @@ def workload_of(graph: TaskGraph, model: str, batch: int, context: int) -> Workl
         multiplicities=tuple(task.multiplicity for task in graph.tasks),
         sequence=graph.sequence,
         dependencies=graph.dependencies,
+        queries=queries,
     )
 
 
-def _shape(task: Task, attentions: list[AttentionShape]) -> Shape:
+def _before(graph: TaskGraph, kinds: set[OpKind]) -> set[int]:
+    """Return the tasks whose results operators of these kinds take."""
+    kind_of = [graph.tasks[index].kind for index in graph.sequence]
+    takers = (dependencies for kind, dependencies in zip(kind_of, graph.dependencies, strict=True) if kind in kinds)
+    return {graph.sequence[index] for dependencies in takers for index in dependencies}
+
+
+def _shape(task: Task, attentions: list[AttentionShape], formats: StoredFormats, queries: int) -> Shape:
     match task.kind:
         case OpKind.LINEAR:
-            return LinearShape(task.name, _integers(task, "parts"), _integer(task, "in_features"), task.batch)
+            parts, inputs = _integers(task, "parts"), _integer(task, "in_features")
+            return LinearShape(task.name, parts, inputs, task.batch, weights=formats.weights)
         case OpKind.ATTENTION:
-            return _attention(task)
+            return _attention(task, formats, queries)
         case OpKind.KV_APPEND:
             if len(attentions) != 1:
                 raise _unsupported(task, f"{len(attentions)} kinds of attention")
@@ -112,31 +153,34 @@ def _shape(task: Task, attentions: list[AttentionShape]) -> Shape:
         case OpKind.EMBEDDING:
             return EmbeddingShape(task.name, _integer(task, "vocabulary"), _integer(task, "width"), task.batch)
         case OpKind.EXPERTS:
-            return _experts(task)
+            return _experts(task, formats)
         case _:
             return _host(task)
 
 
-def _attention(task: Task) -> AttentionShape:
+def _attention(task: Task, formats: StoredFormats, queries: int) -> AttentionShape:
     context, window = _integer(task, "context"), _integer(task, "window")
     return AttentionShape(
         task.name,
-        batch=task.batch,
+        batch=task.batch // queries,
         heads=_integer(task, "heads"),
         kv_heads=_integer(task, "kv_heads"),
         head_dim=_integer(task, "head_dim"),
         tokens=min(context, window) if window else context,
+        cache=formats.cache,
+        queries=queries,
     )
 
 
-def _experts(task: Task) -> ExpertsShape:
+def _experts(task: Task, formats: StoredFormats) -> ExpertsShape:
     hidden, intermediate = _integer(task, "hidden"), _integer(task, "intermediate")
+    gate_up, down, stored = f"{task.name}{GATE_UP_SUFFIX}", f"{task.name}{DOWN_SUFFIX}", formats.weights
     return ExpertsShape(
         task.name,
         experts=_integer(task, "experts"),
         top_k=_integer(task, "top_k"),
-        gate_up=LinearShape(f"{task.name}{GATE_UP_SUFFIX}", (intermediate, intermediate), hidden, 1),
-        down=LinearShape(f"{task.name}{DOWN_SUFFIX}", (hidden,), intermediate, 1),
+        gate_up=LinearShape(gate_up, (intermediate, intermediate), hidden, 1, weights=stored),
+        down=LinearShape(down, (hidden,), intermediate, 1, weights=stored),
     )
 
 

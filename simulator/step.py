@@ -1,9 +1,11 @@
 """What a system executes for one decode step: phases on the host and on the channels, joined by the link.
 
-A task is a tuple of phases run one after the other. A `PimPhase` sends chunks down the link; chunk i's arrival is event
-i, for which its program waits; signal i of the program sends chunk i up. Channels are in lock-step and identical, so
-that one program stands for all of them; `active_channels` is how many execute it on average. `owner` is the scheduled
-operator that a phase's time is booked on; `HOST_OWNER` books work that no schedule changes.
+A task is a tuple of phases in the order in which host, link and channels take them up; a phase starts when those it is
+`after` have ended: by default the one before it, with an empty tuple as soon as the task may start. A `PimPhase` sends
+chunks down the link; chunk i's arrival is event i, for which its program waits; signal i of the program sends chunk i
+up. Channels are in lock-step and identical, so that one program stands for all of them; `active_channels` is how many
+execute it on average. `owner` is the scheduled operator that a phase's time is booked on; `HOST_OWNER` books work that
+no schedule changes.
 """
 
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ class HostPhase:
     owner: str
     work_ns: float
     launch: bool
+    after: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class PimPhase:
     down_bytes: tuple[int, ...]
     up_bytes: tuple[int, ...]
     active_channels: float
+    after: tuple[int, ...] | None = None
 
 
 Phase = HostPhase | PimPhase
@@ -40,7 +44,7 @@ Phase = HostPhase | PimPhase
 
 @dataclass(frozen=True, slots=True)
 class TaskPhases:
-    """A lowered task."""
+    """A lowered task; it has ended when all its phases have."""
 
     task: str
     phases: tuple[Phase, ...]

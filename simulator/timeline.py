@@ -159,6 +159,13 @@ class StepSimulator:
         return ceil(nanoseconds * 1000 / self.device.cycle_ps)
 
 
+def _ready(phase: Phase, task_ready: int, ends: list[int]) -> int:
+    """Return when a phase may start: after those it names, by default after the one before it."""
+    if phase.after is None:
+        return ends[-1] if ends else task_ready
+    return max((ends[index] for index in phase.after), default=task_ready)
+
+
 class _Run:
     """One walk over a step; owns the mutable servers and the channel."""
 
@@ -176,15 +183,16 @@ class _Run:
         owner_cycles: dict[str, int] = {}
         end = 0
         for task_index, dependencies in zip(step.sequence, step.dependencies, strict=True):
-            ready = time = max((finished[index] for index in dependencies), default=0)
+            ready = max((finished[index] for index in dependencies), default=0)
             before = end
+            ends: list[int] = []
             for phase in step.tasks[task_index].phases:
-                time = self._phase(phase, time)
-                owner_cycles[phase.owner] = owner_cycles.get(phase.owner, 0) + max(end, time) - end
-                end = max(end, time)
-            finished.append(time)
+                ends.append(self._phase(phase, _ready(phase, ready, ends)))
+                owner_cycles[phase.owner] = owner_cycles.get(phase.owner, 0) + max(end, ends[-1]) - end
+                end = max(end, ends[-1])
+            finished.append(max(ends, default=ready))
             if self.observer is not None:
-                self.observer.finished(task_index, ready, time, end - before)
+                self.observer.finished(task_index, ready, finished[-1], end - before)
         return self._report(end, owner_cycles)
 
     def _phase(self, phase: Phase, ready: int) -> int:

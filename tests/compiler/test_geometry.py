@@ -5,10 +5,12 @@ from random import Random
 
 import pytest
 
-from compiler.attention import AttentionLowering, AttentionShape
+from compiler.attention import AttentionShape
+from compiler.attention_lowering import AttentionLowering
 from compiler.geometry import Geometry, geometry, kernel_counts
+from compiler.kernel_events import read_slots, written_columns
 from compiler.matvec import MatVecKernel, Operands
-from compiler.numerics_report import UNTIMED_HOST
+from compiler.numerics.report import UNTIMED_HOST
 from compiler.schedule import AttentionSchedule, LoopOrder, PoolShape
 from simulator.isa import Affine, Kind, Program, walk
 
@@ -47,8 +49,30 @@ def test_closed_form_counts_are_those_of_the_program(seed: int) -> None:
     walked = Counter(command.kind for command in issued)
     counts = kernel_counts(shape)
     assert {name: walked[kind] for name, kind in KINDS.items()} == {name: getattr(counts, name) for name in KINDS}
-    assert walked[Kind.WAIT] >= 1
-    assert walked[Kind.SIGNAL] == shape.vector_groups * shape.groups
+    loads = counts.buffer_write // (shape.vectors * shape.total_columns)
+    assert walked[Kind.WAIT] == len(written_columns(shape)) * loads
+    assert walked[Kind.SIGNAL] == len(read_slots(shape))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_events_and_signals_follow_the_commands(seed: int) -> None:
+    shape = random_kernel(Random(900 + seed))
+    written: dict[int, set[int]] = {}
+    read: list[int] = [0]
+    for command in walk(Program(MatVecKernel(shape, Operands(Affine(), Affine(), Affine()), True).emit())):
+        match command.kind:
+            case Kind.WAIT:
+                event = command.event
+            case Kind.WRGB:
+                written.setdefault(event, set()).add(command.data)
+            case Kind.RDMAC16:
+                read[-1] += 1
+            case Kind.SIGNAL:
+                assert command.event == len(read) - 1
+                read.append(0)
+    assert [len(written[number]) for number in range(len(written))] == list(written_columns(shape))
+    if not shape.spills:
+        assert read[:-1] == [slots * shape.reuse for slots in read_slots(shape)]
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -1,0 +1,41 @@
+"""What attention costs the host: softmax, the joining of partial contexts, or all of it (ints or arrays)."""
+
+from typing import Any
+
+import numpy as np
+
+from compiler.attention import AttentionShape
+from compiler.host_cost import host_work_ns
+from configs.device import Host
+
+# Exponential, sum, maximum, scale and division per score: host operations counted per score.
+SOFTMAX_OPERATIONS = 10
+SCALE_BYTES = 2  # of a token's K or V of one head: bf16
+
+
+def softmax_ns(shape: AttentionShape, host: Host, tokens: Any) -> Any:
+    """Return the host's time for the softmax of the scores of so many tokens: read once, written once.
+
+    Where the cache has scales, those of K are multiplied into the scores and those of V into the weights.
+    """
+    scores = shape.vectors * tokens
+    scaled = int(shape.storage.host_scale)
+    moved = 2 * scores * shape.value_bytes + scaled * 2 * shape.units * tokens * SCALE_BYTES
+    return host_work_ns(host, moved, (SOFTMAX_OPERATIONS + 2 * scaled) * scores)
+
+
+def context_sum_ns(shape: AttentionShape, split: Any, blocks: Any, host: Host) -> Any:
+    """Return the host's time to join the contexts of `split` channels and of `blocks` blocks, each weighted by its sum.
+
+    Zero where there is one of each.
+    """
+    parts = split * blocks
+    values = shape.vectors * shape.head_dim
+    operations = values * (parts - 1) + np.where(blocks > 1, values * (parts + 1), 0)
+    return np.where(parts > 1, host_work_ns(host, values * shape.value_bytes * (parts + 1), operations), 0.0)
+
+
+def host_attention_ns(shape: AttentionShape, host: Host) -> Any:
+    """Return the host's time for the whole operator with K and V in its own memory."""
+    operations = 4 * shape.vectors * shape.tokens * shape.head_dim
+    return host_work_ns(host, shape.kv_bytes, operations, matrix=True) + softmax_ns(shape, host, shape.tokens)

@@ -1,0 +1,170 @@
+"""Attention lowered: append, score and context programs for the channels, softmax and joins for the host.
+
+One block of tokens runs scores, softmax and context in turn. Several blocks form a pipeline: while the host works on
+the scores of one, the channels compute those of the next and the context of the one before.
+
+    scores 0 | V append | scores 1 | softmax 0 | context 0 | scores 2 | softmax 1 | context 1 | ... | join
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
+from compiler.attention_append import AppendPlaces, key_writes, value_writes
+from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
+from compiler.geometry import Geometry, ceil_div
+from compiler.host_cost import host_work_ns
+from compiler.kernel_events import read_slots, written_columns
+from compiler.matvec import Block, MatVecKernel, Operands, plus, repeat, times
+from compiler.schedule import AttentionSchedule, Place, PoolShape, schedule_text
+from configs.device import Host
+from simulator.isa import Affine, Command, Kind, Program
+from simulator.step import HostPhase, Phase, PimPhase
+
+SOON = ()  # what starts as soon as its task may
+
+
+@lru_cache(maxsize=256)
+def _geometry(shape: AttentionShape, schedule: AttentionSchedule, pool: PoolShape) -> AttentionGeometry:
+    """Return the geometry of one operator, which every part of its lowering asks for."""
+    return attention_geometry(shape, schedule, pool)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLowering:
+    """Emits the phases of one operator."""
+
+    shape: AttentionShape
+    schedule: AttentionSchedule
+    pool: PoolShape
+    devices: int
+    host: Host
+    first_row: int = 0
+
+    @property
+    def sizes(self) -> AttentionGeometry:
+        """The geometry of all kernels."""
+        return _geometry(self.shape, self.schedule, self.pool)
+
+    def append_phases(self) -> tuple[Phase, ...]:
+        """Write the newest token's K: its columns in one bank of each unit, on the channel that holds the token."""
+        if self.schedule.place is Place.HOST:
+            values = 2 * self.shape.units * self.shape.queries * self.shape.head_dim
+            moved = ceil_div(values * self.shape.storage.bits, 8) * 2
+            return (HostPhase("kv append on host", self.shape.name, host_work_ns(self.host, moved, 0), launch=False),)
+        return (self._append_phase("k append", self.key_append()),)
+
+    def attend_phases(self) -> tuple[Phase, ...]:
+        """Scores, the newest V while the host does its softmax, then contexts and their join where there are parts."""
+        if self.schedule.place is Place.HOST:
+            work_ns = float(host_attention_ns(self.shape, self.host))
+            return (HostPhase("attention on host", self.shape.name, work_ns, launch=True),)
+        phases: list[Phase] = []
+        scores: list[int] = []
+        for block in range(self.sizes.blocks + 1):
+            if block < self.sizes.blocks:
+                scores.append(len(phases))
+                phases.append(self._score_phase(block))
+            if block == 0:
+                phases.append(self._append_phase("v append", self.value_append(), SOON))
+                continue
+            phases.append(self._softmax_phase(block - 1, scores[block - 1]))
+            phases.append(self._context_phase(block - 1, len(phases) - 1))
+        if self.schedule.token_split * self.sizes.blocks > 1:
+            sums_ns = float(context_sum_ns(self.shape, self.schedule.token_split, self.sizes.blocks, self.host))
+            phases.append(HostPhase("context sums", self.shape.name, sums_ns, launch=True))
+        return tuple(phases)
+
+    def score_program(self, block: int = 0) -> Program:
+        """Return the score kernel of a block for every unit of a channel; K regions lie unit after unit."""
+        kernel, _ = self.sizes.kernels(block)
+        rows = block * self.sizes.block_tokens // (kernel.slots_per_row * self.pool.banks)
+        return self._over_units("score", kernel, Affine(self.first_row + rows), self.sizes.key_rows)
+
+    def context_program(self, block: int = 0) -> Program:
+        """Return the context kernel of a block for every unit of a channel; V regions lie behind all K regions."""
+        _, kernel = self.sizes.kernels(block)
+        segments = block * self.sizes.block_tokens // (kernel.segment_columns * self.pool.lanes)
+        first_row = Affine(self.first_value_row + segments * kernel.rows_per_segment)
+        return self._over_units("context", kernel, first_row, self.sizes.value_rows)
+
+    def key_append(self, part: int | None = None) -> Program:
+        """Return the writes of the newest tokens' K; by default on the part that holds the newest, and most of them."""
+        return self._program("k append", (Command(Kind.WAIT), *key_writes(self.append_places(part))))
+
+    def value_append(self, part: int | None = None) -> Program:
+        """Return the writes of the newest tokens' V, like those of K."""
+        writes = value_writes(self.append_places(part), self.values_per_write)
+        return self._program("v append", (Command(Kind.WAIT), *writes))
+
+    @property
+    def values_per_write(self) -> int:
+        """Tokens whose V one write carries: two where a value is half a byte."""
+        return max(1, 8 // self.shape.storage.bits)
+
+    @property
+    def first_value_row(self) -> int:
+        """The row at which the V regions begin, behind all K regions."""
+        sizes = self.sizes
+        return int(self.first_row + sizes.units_per_channel * sizes.key_rows)
+
+    def append_places(self, part: int | None = None) -> AppendPlaces:
+        """Return where a part appends; by default the one that holds the newest token."""
+        own = (self.shape.tokens - 1) % self.schedule.token_split if part is None else part
+        rows = self.first_row, self.first_value_row
+        return AppendPlaces(self.shape, self.schedule, self.pool, self.sizes, *rows, own)
+
+    def _program(self, name: str, body: Block) -> Program:
+        per_column = self.sizes.score.packing.per_column
+        return Program(body, f"{self.shape.name} {name} {schedule_text(self.schedule)}", per_column)
+
+    def _over_units(self, name: str, kernel: Geometry, first_row: Affine, rows: int) -> Program:
+        waits, signals = len(written_columns(kernel)), len(read_slots(kernel))
+
+        def unit(index: Affine, depth: int) -> Block:
+            operands = Operands(
+                row=plus(first_row, times(index, rows)),
+                input_column=times(index, kernel.vectors * kernel.total_columns),
+                output=times(index, kernel.vectors * kernel.slots),
+                depth=depth,
+                wait_event=times(index, waits),
+                signal_event=times(index, signals),
+            )
+            return MatVecKernel(kernel, operands, self.schedule.preactivate).emit()
+
+        return self._program(name, repeat(self.sizes.units_per_channel, 0, unit))
+
+    def _score_phase(self, block: int) -> PimPhase:
+        """Queries go once to the channels that share a unit's tokens."""
+        kernel, _ = self.sizes.kernels(block)
+        copies = self.sizes.active_channels / self.schedule.token_split
+        return self._kernel_phase("score", self.score_program(block), kernel, copies, SOON)
+
+    def _context_phase(self, block: int, after: int) -> PimPhase:
+        """Weights go to each channel, its own."""
+        _, kernel = self.sizes.kernels(block)
+        return self._kernel_phase("context", self.context_program(block), kernel, self.sizes.active_channels, (after,))
+
+    def _kernel_phase(
+        self, name: str, program: Program, kernel: Geometry, copies: float, after: tuple[int, ...]
+    ) -> PimPhase:
+        sizes, value = self.sizes, self.shape.value_bytes
+        column = self.pool.lanes * value * copies / self.devices
+        down = tuple(int(columns * column) for columns in written_columns(kernel)) * sizes.units_per_channel
+        entry = kernel.reuse * self.pool.banks * value * sizes.active_channels / self.devices
+        up = tuple(int(slots * entry) for slots in read_slots(kernel)) * sizes.units_per_channel
+        name = f"{self.shape.name} {name}"
+        return PimPhase(name, self.shape.name, program, down, up, sizes.active_channels, after)
+
+    def _softmax_phase(self, block: int, after: int) -> HostPhase:
+        first = block * self.sizes.block_tokens * self.schedule.token_split
+        tokens = min(self.sizes.block_tokens * self.schedule.token_split, self.shape.tokens - first)
+        work_ns = float(softmax_ns(self.shape, self.host, tokens))
+        return HostPhase("softmax", self.shape.name, work_ns, launch=True, after=(after,))
+
+    def _append_phase(self, name: str, program: Program, after: tuple[int, ...] | None = None) -> PimPhase:
+        bits = self.shape.units * self.shape.queries * self.shape.head_dim * self.shape.storage.bits
+        split = self.schedule.token_split
+        active = self.sizes.active_channels / split * min(self.shape.queries, split)
+        moved = ceil_div(bits, 8 * self.devices)
+        return PimPhase(f"{self.shape.name} {name}", self.shape.name, program, (moved,), (), active, after)
