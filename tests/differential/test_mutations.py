@@ -5,15 +5,18 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from compiler.numerics import check_attention, check_linear
+from compiler.numerics.check import check_attention, check_linear
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder
 from configs.device import load_device
+from configs.number_format import NumberFormat
 from simulator.isa import Affine, Command, Instruction, Kind, Loop, Program
 
 DEVICE = load_device("gddr6-aim")
 RELOAD = LinearSchedule(segment_columns=16, registers=8, reuse=2, reduction_split=2)
+SCALES = replace(RELOAD, reduction_split=1)
 SPILL = replace(RELOAD, order=LoopOrder.SPILL)
 ATTENTION = AttentionSchedule(token_split=2, context_segment_columns=8, context_reuse=2, registers=16)
+BLOCKS = replace(ATTENTION, token_blocks=2)
 
 Block = tuple[Instruction, ...]
 Change = Callable[[Command], Block]
@@ -183,6 +186,21 @@ def value_in_other_row(program: Program) -> Program:
     return program
 
 
+def signals_first(program: Program) -> Program:
+    """Hand results over before the loop that reads them out."""
+
+    def turn(body: Block) -> Block:
+        result: list[Instruction] = []
+        for item in body:
+            if isinstance(item, Command) and item.kind is Kind.SIGNAL:
+                result.insert(max(len(result) - 1, 0), item)
+            else:
+                result.append(Loop(item.count, turn(item.body)) if isinstance(item, Loop) else item)
+        return tuple(result)
+
+    return Program(turn(program.body))
+
+
 def nothing(program: Program) -> Program:
     return Program(tuple(item for item in program.body if isinstance(item, Command) and item.kind is Kind.WAIT))
 
@@ -201,6 +219,7 @@ class Mutation:
     schedule: LinearSchedule | AttentionSchedule
     program: str
     damage: Damage
+    stored: NumberFormat = NumberFormat.BF16
 
 
 LINEAR = (
@@ -226,6 +245,21 @@ LINEAR = (
     ("read-out to another entry", last(Kind.RDMAC16, moved("data", -1))),
     ("rows not closed", last(Kind.PREA, drop)),
     ("mode not changed", last(Kind.TMOD, drop)),
+    ("no input is waited for", every(Kind.WAIT, drop)),
+    ("the last input is not waited for", last(Kind.WAIT, drop)),
+    ("the event of another segment is waited for", every(Kind.WAIT, without_innermost("event"))),
+    ("results are not handed over", last(Kind.SIGNAL, drop)),
+    ("results are handed over before they are read out", signals_first),
+    ("the event of another group is signalled", last(Kind.SIGNAL, moved("event", 1))),
+    ("last multiply with the neighbour's row", last(Kind.MAC16, moved("row", 1))),
+)
+SCALED = (
+    ("scales not loaded", every(Kind.SCALE16, drop)),
+    ("scales of the slot before", last(Kind.SCALE16, moved("column", -4))),
+    ("the neighbour's scale", every(Kind.MAC16, moved("lane", 1))),
+    ("one scale for all groups", every(Kind.MAC16, lambda c: (replace(c, lane=Affine(min(c.lane.constant, 1))),))),
+    ("no scale", every(Kind.MAC16, lambda c: (replace(c, lane=Affine(0)),))),
+    ("scales taken for values", every(Kind.MAC16, moved("column", -4))),
 )
 IN_ATTENTION = (
     ("K in the neighbour's column", "k append", every(Kind.WR, moved("column", 1))),
@@ -247,19 +281,35 @@ IN_ATTENTION = (
     ("contexts in another order", "context", reversed_columns),
     ("contexts with one wrong column", "context", in_last_repetition(Kind.MAC16, back_one_column)),
     ("contexts with unset accumulators", "context", every(Kind.WRMAC16, drop)),
+    ("contexts of weights that have not come", "context", every(Kind.WAIT, drop)),
+    ("K written before it has come", "k append", every(Kind.WAIT, drop)),
+    ("V written before it has come", "v append", every(Kind.WAIT, drop)),
+    ("scores handed over too early", "score", signals_first),
+)
+HALF_BYTES = (
+    ("V of four bits in the neighbour's byte", "v append", every(Kind.WRA16, moved("lane", 2))),
+    ("V of four bits one value off", "v append", every(Kind.WRA16, moved("data", 1))),
+    ("K of four bits in the column before", "k append", every(Kind.WR, moved("column", -4))),
 )
 MUTATIONS = (
     *(Mutation(name, schedule, "linear", damage) for schedule in (RELOAD, SPILL) for name, damage in LINEAR),
     *(Mutation(name, ATTENTION, program, damage) for name, program, damage in IN_ATTENTION),
+    *(Mutation(f"blocks, {name}", BLOCKS, program, damage) for name, program, damage in IN_ATTENTION),
+    *(Mutation(name, SCALES, "linear", damage, NumberFormat.MXFP4) for name, damage in SCALED),
+    *(Mutation(name, ATTENTION, program, damage, NumberFormat.INT4) for name, program, damage in HALF_BYTES),
 )
 
 
-def check(schedule: LinearSchedule | AttentionSchedule, rewrite: Callable[[str, Program], Program]) -> str:
+def check(
+    schedule: LinearSchedule | AttentionSchedule,
+    rewrite: Callable[[str, Program], Program],
+    stored: NumberFormat = NumberFormat.BF16,
+) -> str:
     """Return the report's text, empty when the check passed."""
     if isinstance(schedule, LinearSchedule):
-        report = check_linear(schedule, DEVICE, rewrite)
+        report = check_linear(schedule, DEVICE, rewrite, stored)
     else:
-        report = check_attention(schedule, DEVICE, rewrite)
+        report = check_attention(schedule, DEVICE, rewrite, stored)
     return "" if report.passed else str(report)
 
 
@@ -274,13 +324,23 @@ def test_broken_lowering_is_caught(mutation: Mutation) -> None:
         damaged.append(result != program)
         return result
 
-    assert check(mutation.schedule, rewrite)
+    assert check(mutation.schedule, rewrite, mutation.stored)
     assert any(damaged)
 
 
-@pytest.mark.parametrize("schedule", [RELOAD, SPILL, ATTENTION])
-def test_undamaged_programs_pass(schedule: LinearSchedule | AttentionSchedule) -> None:
-    assert not check(schedule, lambda _, program: program)
+@pytest.mark.parametrize(
+    ("schedule", "stored"),
+    [
+        (RELOAD, NumberFormat.BF16),
+        (SPILL, NumberFormat.BF16),
+        (SCALES, NumberFormat.MXFP4),
+        (ATTENTION, NumberFormat.BF16),
+        (ATTENTION, NumberFormat.INT4),
+        (BLOCKS, NumberFormat.BF16),
+    ],
+)
+def test_undamaged_programs_pass(schedule: LinearSchedule | AttentionSchedule, stored: NumberFormat) -> None:
+    assert not check(schedule, lambda _, program: program, stored)
 
 
 def test_a_report_names_element_values_and_command() -> None:
@@ -288,4 +348,5 @@ def test_a_report_names_element_values_and_command() -> None:
     text = check(RELOAD, lambda _, program: damage(program))
     assert "vector 0, output" in text
     assert "expected" in text
-    assert "written by RDMAC16 register=" in text
+    assert "written by RDMAC16" in text
+    assert "smallest failing case: 1 outputs, 17 inputs, 1 vectors of bf16 on 2 channels of 1 banks" in text

@@ -6,11 +6,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from compiler.emulation import ReductionOrder, emulate_linear, exact_linear
-from compiler.numerics import check_attention, check_linear, numerics_of
+from compiler.numerics.check import check_attention, check_linear, numerics_of
+from compiler.numerics.emulation import ReductionOrder, emulate_linear, exact_linear
+from compiler.numerics.small_sizes import DECODE_STEPS, attention_cases, linear_cases
+from compiler.numerics.small_values import random_values
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, pool_shape
-from compiler.small_sizes import DECODE_STEPS, attention_cases, linear_cases
-from compiler.small_values import random_values
 from configs.device import Device, load_device
 from configs.knobs import HardwareKnobs
 from simulator.bf16 import round_to_bf16

@@ -9,10 +9,11 @@ on their order.
 from dataclasses import dataclass, replace
 from math import lcm
 
-from compiler.attention import AttentionShape, attention_geometry
-from compiler.geometry import Geometry, ceil_div
+from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
+from compiler.geometry import Geometry, ceil_div, packing
 from compiler.linear import LinearShape, kernel_outputs, linear_geometry
 from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape
+from configs.number_format import CACHE_STORAGE, STORAGE, NumberFormat
 
 MOST_PARTS = 3
 MOST_BANKS, FEWEST_BANKS = 8, 4
@@ -55,48 +56,60 @@ class AttentionCase:
     def products_per_step(self) -> int:
         """Products of a step's scores and contexts."""
         shape = self.shape
-        return 2 * shape.heads * shape.room * shape.head_dim
+        return 2 * shape.vectors * shape.room * shape.head_dim
 
 
-def linear_cases(schedule: LinearSchedule, pool: PoolShape) -> tuple[LinearCase, ...]:
+def linear_cases(
+    schedule: LinearSchedule, pool: PoolShape, weights: NumberFormat = NumberFormat.BF16
+) -> tuple[LinearCase, ...]:
     """Return the cases of a linear schedule: many or one segment, many or one group of outputs."""
-    longest = min(pool.columns, pool.buffer_columns // schedule.reuse)
+    packed = packing(STORAGE[weights], pool.lanes)
+    row_columns = pool.columns * packed.per_column
+    while packed.stored(row_columns) > pool.columns * packed.per_column:
+        row_columns -= packed.group
+    longest = min(row_columns, pool.buffer_columns // schedule.reuse)
     segment = schedule.segment_columns
     totals = {"one segment": max(1, 2 * min(segment, longest) // 3)}
     if segment <= longest:
         totals["many segments"] = FULL_SEGMENTS * segment + max(1, segment // 3)
     return tuple(
-        _linear_case(f"{text}, {count} of outputs", schedule, pool, total, count == "many groups")
+        _linear_case(f"{text}, {count} of outputs", schedule, pool, weights, total, count == "many groups")
         for text, total in totals.items()
         for count in ("one group", "many groups")
     )
 
 
 def _linear_case(
-    name: str, schedule: LinearSchedule, pool: PoolShape, total_columns: int, many_groups: bool
+    name: str, schedule: LinearSchedule, pool: PoolShape, weights: NumberFormat, total_columns: int, many_groups: bool
 ) -> LinearCase:
     """Return the first case that is small enough, else the smallest: up to three parts or two, eight banks or four."""
     for parts, banks in ((MOST_PARTS, MOST_BANKS), (MOST_PARTS, FEWEST_BANKS), (2, FEWEST_BANKS)):
         own = replace(schedule, reduction_split=min(schedule.reduction_split, parts))
-        case = _sized_case(name, own, replace(pool, banks=min(pool.banks, banks)), total_columns, many_groups)
+        case = _sized_case(name, own, replace(pool, banks=min(pool.banks, banks)), weights, total_columns, many_groups)
         if sum(case.shape.parts) * case.shape.inputs <= MOST_WEIGHTS:
             break
     return case
 
 
 def _sized_case(
-    name: str, schedule: LinearSchedule, pool: PoolShape, total_columns: int, many_groups: bool
+    name: str, schedule: LinearSchedule, pool: PoolShape, weights: NumberFormat, total_columns: int, many_groups: bool
 ) -> LinearCase:
-    """Return two groups of channels whose last output is missing, and inputs that end inside a column."""
-    split = schedule.reduction_split
+    """Return two groups of channels whose last output is missing, and inputs that end inside a column.
+
+    Parts of inputs that share scales are whole groups.
+    """
+    split, group = schedule.reduction_split, STORAGE[weights].group
     inputs = split * (total_columns * pool.lanes - pool.lanes // 2) - (split > 1)
+    if group and split > 1:
+        inputs = split * ceil_div(total_columns * pool.lanes, group) * group
     small = replace(pool, channels=GROUPS * split)
-    probe = linear_geometry(LinearShape(name, (MANY,), inputs, schedule.reuse), MANY, schedule, small)
+    probe_shape = LinearShape(name, (MANY,), inputs, schedule.reuse, weights=weights)
+    probe = linear_geometry(probe_shape, MANY, schedule, small)
     slots = _ragged_slots(probe) if many_groups else max(1, probe.group_slots - 1)
     outputs = GROUPS * (slots * pool.banks - pool.banks // 2) - 1
     third = outputs // 3
     parts = (outputs - 2 * third, third, third) if schedule.merged and third else (outputs, GROUPS * pool.banks + 1)
-    case = LinearCase(name, LinearShape(name, parts, inputs, 2 * schedule.reuse), schedule, small)
+    case = LinearCase(name, LinearShape(name, parts, inputs, 2 * schedule.reuse, weights=weights), schedule, small)
     rows = 1 + sum(item.rows for item in case.passes)
     return replace(case, pool=replace(small, rows=rows))
 
@@ -106,34 +119,47 @@ def _ragged_slots(probe: Geometry) -> int:
     return int(2 * probe.group_slots + min(probe.group_slots, probe.slots_per_row + 1))
 
 
-def attention_cases(schedule: AttentionSchedule, pool: PoolShape) -> tuple[AttentionCase, ...]:
+def attention_cases(
+    schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat = NumberFormat.BF16
+) -> tuple[AttentionCase, ...]:
     """Return two growing caches: V over the end of a segment and of a column, K over the end of a row."""
-    return (_value_case(schedule, pool), _key_case(schedule, pool))
+    return (_value_case(schedule, pool, cache), _key_case(schedule, pool, cache))
 
 
-def _value_case(schedule: AttentionSchedule, pool: PoolShape) -> AttentionCase:
-    local = FULL_SEGMENTS * schedule.context_segment_columns * pool.lanes
-    columns = min(3, pool.columns, pool.buffer_columns // schedule.score_reuse)
-    head_dim = columns * pool.lanes - pool.lanes // 2
-    case = _attention_case("V over a segment", schedule, pool, MOST_PARTS, MOST_BANKS, local, head_dim)
-    for parts in (2, 1):
-        if case.products_per_step > MOST_PRODUCTS:
-            case = _attention_case("V over a segment", schedule, pool, parts, MOST_BANKS, local, head_dim)
+def _value_case(schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat) -> AttentionCase:
+    """Several segments of tokens, and several blocks of them where the schedule has blocks."""
+    longest = min(pool.columns, pool.buffer_columns // schedule.score_reuse)
+    head_dim = min(3 if schedule.token_blocks == 1 else 2, longest) * pool.lanes - pool.lanes // 2
+    name = "V over a segment" if schedule.token_blocks == 1 else "V over a block"
+    for parts in range(MOST_PARTS, 0, -1):
+        small = replace(pool, banks=min(pool.banks, MOST_BANKS))
+        probe = _attention_case(name, schedule, small, cache, parts, 1, head_dim)
+        local = FULL_SEGMENTS * schedule.context_segment_columns * pool.lanes
+        if schedule.token_blocks > 1:
+            local = FULL_SEGMENTS * attention_geometry(probe.shape, probe.schedule, probe.pool).block_tokens
+        case = _attention_case(name, schedule, small, cache, parts, local, head_dim)
+        if case.products_per_step <= MOST_PRODUCTS:
+            break
     return case
 
 
-def _key_case(schedule: AttentionSchedule, pool: PoolShape) -> AttentionCase:
+def _key_case(schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat) -> AttentionCase:
     """Many groups of dimensions where keys of that length fit, and many groups of tokens."""
-    banks = min(FEWEST_BANKS, pool.banks)
-    few = replace(pool, banks=banks, channels=GROUPS)
-    longest = min(pool.columns, pool.buffer_columns // schedule.score_reuse) * pool.lanes
+    few = replace(pool, banks=min(FEWEST_BANKS, pool.banks), channels=GROUPS)
+    per_column = packing(CACHE_STORAGE[cache], pool.lanes).per_column
+    longest = min(pool.columns * per_column, pool.buffer_columns // schedule.score_reuse)
     single = replace(schedule, token_split=1)
-    probe = attention_geometry(AttentionShape("probe", 1, _group(schedule), 1, MANY, 1), single, few).context
-    head_dim = min(_ragged_slots(probe) * banks - banks // 2, longest)
-    score = attention_geometry(AttentionShape("probe", 1, _group(schedule), 1, head_dim, MANY), single, few).score
-    row = banks * score.slots_per_row
-    local = ceil_div(2 * score.group_slots * banks + 1, row) * row
-    return _attention_case("K over a row", schedule, pool, MOST_PARTS, banks, local, head_dim)
+
+    def sizes(head_dim: int, tokens: int) -> AttentionGeometry:
+        shape = AttentionShape("probe", 1, _group(schedule), 1, head_dim, tokens, cache=cache)
+        return attention_geometry(shape, single, few)
+
+    wanted = _ragged_slots(sizes(MANY, 1).context) * few.banks - few.banks // 2
+    head_dim = min(wanted, longest // per_column * per_column * pool.lanes)
+    score = sizes(head_dim, MANY).score
+    row = few.banks * score.slots_per_row
+    local = ceil_div(2 * score.group_slots * few.banks + 1, row) * row
+    return _attention_case("K over a row", schedule, few, cache, MOST_PARTS, local, head_dim)
 
 
 def _group(schedule: AttentionSchedule) -> int:
@@ -141,7 +167,13 @@ def _group(schedule: AttentionSchedule) -> int:
 
 
 def _attention_case(
-    name: str, schedule: AttentionSchedule, pool: PoolShape, parts: int, banks: int, boundary: int, head_dim: int
+    name: str,
+    schedule: AttentionSchedule,
+    pool: PoolShape,
+    cache: NumberFormat,
+    parts: int,
+    boundary: int,
+    head_dim: int,
 ) -> AttentionCase:
     """Return a cache that grows over `boundary` tokens of each part: three units on two groups of channels."""
     split = min(schedule.token_split, parts)
@@ -156,7 +188,8 @@ def _attention_case(
         head_dim=head_dim,
         tokens=start,
         capacity=start + DECODE_STEPS,
+        cache=cache,
     )
-    small = replace(pool, channels=GROUPS * split, banks=min(pool.banks, banks))
+    small = replace(pool, channels=GROUPS * split)
     small = replace(small, rows=1 + int(attention_geometry(shape, own, small).rows))
     return AttentionCase(name, shape, own, small, DECODE_STEPS)

@@ -1,4 +1,4 @@
-"""Random bf16 values for checks of numerics: ordinary ones, cancelling ones, and small integers with exact sums.
+"""Random values and elements for checks of numerics: ordinary ones, cancelling ones, small integers with exact sums.
 
 Rounding to bf16 at read-out hides in which order fp32 sums were made. Pairs of products that cancel leave nothing but
 the rounding errors of that order, so that every change of order shows.
@@ -6,6 +6,9 @@ the rounding errors of that order, so that every change of order shows.
 
 import numpy as np
 from numpy.typing import NDArray
+
+from configs.number_format import NumberFormat
+from simulator.number_codes import elements, round_to_elements, round_to_scale
 
 Floats = NDArray[np.float32]
 
@@ -19,6 +22,22 @@ def random_values(generator: np.random.Generator, *shape: int) -> Floats:
     bits = np.frombuffer(generator.bytes(2 * count), dtype=np.uint16) & np.uint16(0x83FF)
     values: Floats = ((bits + np.uint16(0x3C00)).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return values.reshape(shape)  # a new array, to be changed at will
+
+
+def random_elements(generator: np.random.Generator, number_format: NumberFormat, *shape: int) -> Floats:
+    """Return elements of a format, every code of the narrow ones."""
+    match number_format:
+        case NumberFormat.BF16:
+            return random_values(generator, *shape)
+        case NumberFormat.FP16:
+            return round_to_elements(generator.standard_normal(shape).astype(np.float32), number_format)
+    return generator.choice(elements(number_format), shape)
+
+
+def random_scales(generator: np.random.Generator, number_format: NumberFormat, *shape: int) -> Floats:
+    """Return scales that a format can have, from 1/16 to 16."""
+    wanted = np.exp2(generator.uniform(-4, 4, shape)).astype(np.float32)
+    return round_to_scale(wanted, number_format)
 
 
 def random_integers(generator: np.random.Generator, *shape: int) -> Floats:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.attention import AttentionLowering, AttentionShape
-from compiler.layout import Floats, block_of, channel_sizes, place_matrix, token_block
-from compiler.numerics_report import UNTIMED_HOST, Failure, MismatchError
-from compiler.small_sizes import AttentionCase
-from compiler.small_values import cancelling_pairs, random_integers, random_values
+from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
+from compiler.attention_lowering import AttentionLowering
+from compiler.numerics.layout import Floats, block_of, channel_sizes, place_matrix, token_block
+from compiler.numerics.report import UNTIMED_HOST, Failure, MismatchError
+from compiler.numerics.small_sizes import AttentionCase
+from compiler.numerics.small_values import cancelling_pairs, random_elements, random_integers
 from simulator.functional import FunctionalChannel, fresh_channel
 
 FIRST_ROW = 1  # other than 0, so that a forgotten base row is seen
@@ -37,6 +38,11 @@ def lowering_of(case: AttentionCase, shape: AttentionShape) -> AttentionLowering
     return AttentionLowering(shape, case.schedule, case.pool, 1, UNTIMED_HOST, FIRST_ROW)
 
 
+def whole_kernels(case: AttentionCase, shape: AttentionShape) -> AttentionGeometry:
+    """Return the geometry of all tokens in one block, whose kernels say where every token lies."""
+    return attention_geometry(shape, replace(case.schedule, token_blocks=1), case.pool)
+
+
 def units_of(case: AttentionCase, channel: int) -> tuple[int, ...]:
     """Return the units of a channel in the order of their regions; numbers beyond the last unit are padding."""
     count = int(lowering_of(case, case.shape).sizes.units_per_channel)
@@ -48,7 +54,7 @@ def prefilled(case: AttentionCase, generator: np.random.Generator) -> Cache:
     """Return a cache with the tokens before the first step in place, all places for later ones cleared."""
     shape = case.shape
     size = (shape.units, shape.room, shape.head_dim)
-    keys, values = (random_values(generator, *size) for _ in range(2))
+    keys, values = (random_elements(generator, shape.cache, *size) for _ in range(2))
     for tensor in (keys, values):
         tensor[INTEGER_UNIT] = random_integers(generator, *size[1:])
     dimensions, tokens = cancelling_pairs(generator, shape.head_dim, shape.head_dim), _token_pairs(case, generator)
@@ -71,24 +77,25 @@ def _filled_channels(
 ) -> tuple[FunctionalChannel, ...]:
     lowering = lowering_of(case, shape)
     sizes, split = lowering.sizes, case.schedule.token_split
+    whole = whole_kernels(case, shape)
     channels = []
     for number in range(case.pool.channels):
-        channel = fresh_channel(channel_sizes(case.pool, case.pool.rows))
+        channel = fresh_channel(channel_sizes(case.pool, case.pool.rows, sizes.score.packing))
         channel.cells[FIRST_ROW:] = 0
         part = block_of(number, split).inner
         for local, unit in enumerate(units_of(case, number)):
             if unit >= shape.units:
                 continue
             own_keys, own_values = (token_block(item[unit, : shape.tokens], part, split) for item in (keys, values))
-            place_matrix(channel, FIRST_ROW + local * sizes.key_rows, own_keys, sizes.score)
-            place_matrix(channel, lowering.first_value_row + local * sizes.value_rows, own_values.T, sizes.context)
+            place_matrix(channel, FIRST_ROW + local * sizes.key_rows, own_keys, whole.last_score)
+            place_matrix(channel, lowering.first_value_row + local * sizes.value_rows, own_values.T, whole.last_context)
         channels.append(channel)
     return tuple(channels)
 
 
 def check_cache(case: AttentionCase, cache: Cache) -> None:
     """Raise MismatchError unless every cell holds what a cache filled at once would: nothing lost, nothing else."""
-    final = replace(case.shape, tokens=case.shape.tokens + case.steps)
+    final = replace(case.shape, tokens=case.shape.tokens + case.steps * case.shape.queries)
     expected = _filled_channels(case, final, cache.keys, cache.values)
     for number, (found, whole) in enumerate(zip(cache.channels, expected, strict=True)):
         if np.array_equal(found.cells, whole.cells, equal_nan=True):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from compiler.schedule import Schedule, schedule_text
 from configs.device import Host
 from simulator.channel import CLOSED
-from simulator.functional import FlatProgram, FunctionalChannel
+from simulator.functional import FlatProgram, FunctionalChannel, HostMemory
 from simulator.isa import Program
 from simulator.program_text import print_program
 
@@ -41,6 +41,7 @@ class Failure:
     expected: str
     found: str
     command: str = ""
+    case: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class NumericsReport:
             return f"{self.schedule}: numerics passed, {self.note or f'{self.cases} kernels executed'}"
         what = self.failure
         written = f", written by {what.command}" if what.command else ""
+        written += f"; smallest failing case: {what.case}" if what.case else ""
         return (
             f"{self.schedule}: numerics failed in {what.operator}, {what.element}: "
             f"expected {what.expected}, found {what.found}{written}"
@@ -90,12 +92,17 @@ def command_text(flat: FlatProgram, instruction: int) -> str:
     return print_program(Program((command,))).strip() if command is not None else ""
 
 
-def expect_at_rest(channel: FunctionalChannel, operator: str) -> None:
-    """Raise MismatchError unless a program left memory mode and closed rows behind, as the next one expects."""
+def expect_at_rest(channel: FunctionalChannel, memory: HostMemory, operator: str) -> None:
+    """Raise MismatchError unless a program left memory mode and closed rows behind and handed over its results."""
     if channel.register_mode[0] or (channel.open_row != CLOSED).any():
         mode = "register mode" if channel.register_mode[0] else "memory mode"
         found = f"{mode}, {np.count_nonzero(channel.open_row != CLOSED)} open rows"
         raise MismatchError(Failure(operator, "state after the last command", "memory mode, all rows closed", found))
+    kept = np.flatnonzero((memory.output_events >= 0) & (memory.taken == 0))
+    if len(kept):
+        event = memory.output_events[kept[0]]
+        found = f"{len(kept)} outputs that no SIGNAL handed over"
+        raise MismatchError(Failure(operator, f"output entry {kept[0]}", f"a SIGNAL of event {event}", found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,17 @@ An independent second opinion for the functional simulator: it must give the sam
 into contiguous parts, one per channel; in a part, columns of `lanes` products are added by a balanced fp32 tree,
 adjacent lanes first, and join the fp32 accumulator column by column; the accumulator is rounded to bf16 where it is
 read out, at the end of every segment when partial sums spill and at the end of the part otherwise; the host adds the
-bf16 parts in fp32 in channel order and keeps the sum as bf16.
+bf16 parts in fp32 in channel order and keeps the sum as bf16. Where values share scales, a column's sum is multiplied
+by its scale in fp32 before it joins the accumulator; where parts have weights, or outputs scales, the host multiplies
+by them in fp32.
 
-Error bound (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1): each product of bf16 values
-is exact in fp32, and on its way to y is changed by the factor (1 + d) of every rounding of a sum it is part of, with
-|d| <= u32 = 2^-24 in fp32 and |d| <= u16 = 2^-8 for rounding to bf16 (8 significant bits). So
+Error bound (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1): each product of an element
+and a bf16 value is exact in fp32, and on its way to y is changed by the factor (1 + d) of every rounding of a sum or a
+scaling it is part of, with |d| <= u32 = 2^-24 in fp32 and |d| <= u16 = 2^-8 for rounding to bf16 (8 significant bits).
+So
 
     |y - sum w x| <= gamma * sum |w| |x|,   gamma = (1 + u32)^a * (1 + u16)^b - 1
-    a = log2(lanes) + columns of a part + (parts - 1)
+    a = log2(lanes) + columns of a part + (parts - 1) + 1 for each scale or weight on the way
     b = segments of a part if it spills else 1, plus 1 where parts are added
 
 Values stay far from the ends of the exponent range, so that underflow adds nothing.
@@ -31,12 +34,17 @@ CHUNK_VALUES = 1 << 16  # products made at a time; they stay in the cache
 
 @dataclass(frozen=True, slots=True)
 class ReductionOrder:
-    """In which order products are added, as the module's text says."""
+    """In which order products are added, as the module's text says; `scales` counts multiplications on a value's way.
+
+    `group_columns` columns share a scale of the unit (0: none do).
+    """
 
     lanes: int
     segment_columns: int
     spills: bool = False
     parts: int = 1
+    group_columns: int = 0
+    scales: int = 0
 
     def part_columns(self, inputs: int) -> int:
         """Return the columns of one part of a reduction over so many inputs."""
@@ -45,28 +53,49 @@ class ReductionOrder:
 
     def gamma(self, inputs: int) -> float:
         """Return the bound's factor on sum |w| |x| for a reduction over so many inputs."""
-        columns = self.part_columns(inputs)
-        single = log2(self.lanes) + columns + self.parts - 1
+        return self.gamma_of_columns(self.part_columns(inputs))
+
+    def gamma_of_columns(self, columns: int) -> float:
+        """Return the bound's factor where no part has more columns."""
+        single = log2(self.lanes) + columns + self.parts - 1 + self.scales
         halves = -(-columns // self.segment_columns) if self.spills else 1
-        halves += self.parts > 1
+        halves += self.parts > 1 or self.scales > 0
         return float(np.expm1(single * np.log1p(FP32_ROUNDOFF) + halves * np.log1p(BF16_ROUNDOFF)))
 
 
-def emulate_linear(weights: Floats, vectors: Floats, order: ReductionOrder) -> Floats:
-    """Return bf16 y[v, n] for weights[n, k] and vectors[v, k], all in float32, as the device and the host make it."""
+def emulate_linear(
+    weights: Floats, vectors: Floats, order: ReductionOrder, scales: Floats | None = None, host: Floats | None = None
+) -> Floats:
+    """Return bf16 y[v, n] for elements weights[n, k] and vectors[v, k], all in float32, as device and host make it.
+
+    `scales` float32[n, groups] are the unit's, `host` float32[n] the host's, one per output.
+    """
+    total = np.zeros((len(vectors), len(weights)), dtype=np.float32)
+    for part in emulate_parts(weights, vectors, order, scales):
+        total += part
+    return round_to_bf16(total if host is None else total * host)
+
+
+def emulate_parts(weights: Floats, vectors: Floats, order: ReductionOrder, scales: Floats | None = None) -> Floats:
+    """Return the bf16 sums of every part before the host adds them: float32[parts, v, n]."""
     outputs, inputs = weights.shape
     part = -(-inputs // order.parts)
-    total = np.zeros((len(vectors), outputs), dtype=np.float32)
+    groups = order.part_columns(inputs) // order.group_columns if scales is not None else 0
+    found = np.zeros((order.parts, len(vectors), outputs), dtype=np.float32)
     for number in range(order.parts):
         own = slice(number * part, (number + 1) * part)
         columns = _columns_first(weights[:, own], order, inputs)
         own_vectors = _columns_first(vectors[:, own], order, inputs)
+        own_scales = None
+        if scales is not None:
+            of_part = scales if order.parts == 1 else scales[:, number * groups : (number + 1) * groups]
+            own_scales = np.repeat(of_part.T, order.group_columns, axis=0)[: len(columns)]
         for vector in range(len(vectors)):
-            total[vector] += _reduce(columns, own_vectors[:, :, vector], order)
-    return round_to_bf16(total)
+            found[number, vector] = _reduce(columns, own_vectors[:, :, vector], order, own_scales)
+    return found
 
 
-def exact_linear(weights: Floats, vectors: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def exact_linear(weights: NDArray[np.floating], vectors: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return y[v, n] in fp64, and the bound's sum |w| |x|."""
     exact = np.einsum("nk,vk->vn", weights, vectors, dtype=np.float64)
     size = np.einsum("nk,vk->vn", np.abs(weights), np.abs(vectors), dtype=np.float64)
@@ -81,8 +110,8 @@ def _columns_first(rows: Floats, order: ReductionOrder, inputs: int) -> Floats:
     return padded.reshape(columns, order.lanes, len(rows))
 
 
-def _reduce(weights: Floats, vector: Floats, order: ReductionOrder) -> Floats:
-    """Return one part's bf16 sums from weights[column, lane, output] and vector[column, lane]."""
+def _reduce(weights: Floats, vector: Floats, order: ReductionOrder, scales: Floats | None) -> Floats:
+    """Return one part's bf16 sums of weights[column, lane, output], vector[column, lane], scales[column, output]."""
     columns, lanes, outputs = weights.shape
     accumulator = np.zeros(outputs, dtype=np.float32)
     at_once = max(1, CHUNK_VALUES // (lanes * outputs))
@@ -94,6 +123,8 @@ def _reduce(weights: Floats, vector: Floats, order: ReductionOrder) -> Floats:
             sums = weights[first:last] * vector[first:last, :, None]
             while sums.shape[1] > 1:
                 sums = sums[:, 0::2] + sums[:, 1::2]
+            if scales is not None:
+                sums[:, 0] *= scales[first:last]
             for column in range(last - first):
                 accumulator += sums[column, 0]
         accumulator = round_to_bf16(accumulator)

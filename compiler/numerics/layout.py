@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.geometry import Geometry, ceil_div
+from compiler.geometry import PLAIN, Geometry, Packing, ceil_div
+from compiler.kernel_events import PIECE_COLUMNS, last_parts, pieces, read_slots, written_columns
 from compiler.schedule import PoolShape
 from simulator.functional import ChannelSizes, FunctionalChannel
 
@@ -56,8 +57,13 @@ def padded(values: Floats, rows: int, width: int) -> Floats:
     return result
 
 
-def place_matrix(channel: FunctionalChannel, first_row: int, weights: Floats, shape: Geometry) -> None:
-    """Write weights[n, k] of one channel where its kernel reads them, zeros in all padding."""
+def place_matrix(
+    channel: FunctionalChannel, first_row: int, weights: Floats, shape: Geometry, scales: Floats | None = None
+) -> None:
+    """Write weights[n, k] of one channel where its kernel reads them, zeros in all padding; scales[n, group] likewise.
+
+    Scales of padding are 1.
+    """
     sizes = channel.sizes
     whole = padded(weights, shape.slots * sizes.banks, shape.total_columns * sizes.lanes)
     values = whole.reshape(shape.slots, sizes.banks, shape.total_columns, sizes.lanes)
@@ -66,11 +72,39 @@ def place_matrix(channel: FunctionalChannel, first_row: int, weights: Floats, sh
         tail = segment == shape.segments - 1
         per_row = shape.tail_slots_per_row if tail else shape.slots_per_row
         count = shape.tail_columns if tail else shape.segment_columns
-        stride = shape.tail_stride if tail else shape.segment_columns
+        stride = shape.tail_stride if tail else shape.segment_stride
         rows = first_row + segment * shape.rows_per_segment + slots // per_row
-        columns = (slots % per_row) * stride + np.arange(count)[None, :]
         start = segment * shape.segment_columns
+        inside = np.arange(count)[None, :]
+        if scales is not None:
+            _place_scales(channel, rows, (slots % per_row) * stride, scales, shape, start, count)
+            inside = inside + shape.packing.per_column * (inside // shape.packing.chunk + 1)
+        columns = (slots % per_row) * stride + inside
         channel.cells[rows, columns] = values[:, :, start : start + count].transpose(0, 2, 3, 1)
+
+
+def _place_scales(
+    channel: FunctionalChannel,
+    rows: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    scales: Floats,
+    shape: Geometry,
+    start: int,
+    count: int,
+) -> None:
+    """Write the scales of one segment, which begins at column `start`: one column of the device before each chunk."""
+    sizes, packed = channel.sizes, shape.packing
+    first, groups = start // packed.group, ceil_div(count, packed.group)
+    own = np.ones((shape.slots * sizes.banks, groups), dtype=np.float32)
+    given = scales[:, first : first + groups]
+    own[: given.shape[0], : given.shape[1]] = given
+    own = own.reshape(shape.slots, sizes.banks, groups)
+    per_chunk = packed.chunk // packed.group
+    for group in range(groups):
+        chunk, place = divmod(group, per_chunk)
+        access, lane = divmod(place, sizes.lanes)
+        columns = firsts + chunk * (packed.chunk + packed.per_column) + access
+        channel.cells[rows, columns, lane] = own[:, :, group][:, None, :]
 
 
 def vector_columns(vectors: Floats, shape: Geometry, lanes: int) -> Floats:
@@ -94,6 +128,35 @@ def output_entry(vector: int, output: int, shape: Geometry) -> tuple[int, int]:
     return vector * shape.slots + slot, bank
 
 
-def channel_sizes(pool: PoolShape, rows: int) -> ChannelSizes:
+def input_events(shape: Geometry, units: int = 1) -> NDArray[np.int64]:
+    """Return the event that delivers each host input of a kernel's units: a piece of one vector's segment."""
+    vectors, columns = np.divmod(np.arange(shape.vectors * shape.total_columns), shape.total_columns)
+    groups, own = np.divmod(vectors, shape.reuse)
+    segments, inside = np.divmod(columns, shape.segment_columns)
+    full, tail = len(pieces(shape.segment_columns)), len(pieces(shape.tail_columns))
+    events = len(written_columns(shape))
+    before = groups * (events // shape.vector_groups) + segments * shape.reuse * full
+    of_vector = np.where(segments == shape.segments - 1, tail, full)
+    return _of_units(before + own * of_vector + inside // PIECE_COLUMNS, events, units)
+
+
+def output_events(shape: Geometry, units: int = 1) -> NDArray[np.int64]:
+    """Return the event that hands over each host output of a kernel's units: one per vector and part of the outputs."""
+    vectors, slots = np.divmod(np.arange(shape.vectors * shape.slots), shape.slots)
+    own = vectors // shape.reuse * shape.groups + slots // shape.group_slots
+    in_last = slots - (shape.groups - 1) * shape.group_slots
+    part = np.searchsorted(np.cumsum(last_parts(shape)), in_last, side="right")
+    last = own == shape.vector_groups * shape.groups - 1
+    return _of_units(own + np.where(last, part, 0), len(read_slots(shape)), units)
+
+
+def _of_units(events: NDArray[np.int64], per_unit: int, units: int) -> NDArray[np.int64]:
+    return (np.arange(units)[:, None] * per_unit + events[None, :]).ravel()
+
+
+def channel_sizes(pool: PoolShape, rows: int, packed: Packing = PLAIN) -> ChannelSizes:
     """Return the sizes of a functional channel of a pool with so many rows in use."""
-    return ChannelSizes(pool.banks, rows, pool.columns, pool.lanes, pool.buffer_columns, pool.accumulators)
+    accesses = packed.per_column
+    return ChannelSizes(
+        pool.banks, rows, pool.columns * accesses, pool.lanes, pool.buffer_columns, pool.accumulators, accesses
+    )
