@@ -16,17 +16,24 @@ from autotune.finished import FinishedRun, shown_points, written_points
 from autotune.stored_points import PACING
 from autotune.tables import write_csv
 from autotune.timelines import look_inside, write_inside
-from compiler.capacity import capacity_plan, copies_of
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_steps
+from compiler.memory.cache import with_room
+from compiler.memory.capacity import capacity_plan, copies_of
+from compiler.memory.planner import plan_of
+from compiler.memory.text import print_plan
 from compiler.schedule import Place, Schedule, schedule_text
 from compiler.workload import Workload
 from configs.device import Device
+from configs.errors import UserError
+from configs.model_config import ModelConfig, load_model_config
 from simulator.program_text import print_program
 from simulator.step import HostPhase, PimPhase, Step
 
 POINTS = "points"
 DEVICE_FILE = "device.yaml"
+PLAN_FILE = "memory-plan.txt"
+PROGRAMS_HEADING = f"# Rows count from the first row of the operator's own copy, which {PLAN_FILE} names.\n"
 
 
 def write_points(run: FinishedRun) -> tuple[Path, ...]:
@@ -45,9 +52,10 @@ def write_points(run: FinishedRun) -> tuple[Path, ...]:
 
 
 def capacity_frame(workload: Workload, schedules: dict[str, Schedule], system: System) -> pd.DataFrame:
-    """Return what lives where: regions lie one after the other in every bank of every channel of every device.
+    """Return what the design needs at its context: regions one after the other in every bank of every channel.
 
-    Operators that the host runs keep their tensors in host memory and take no rows.
+    The memory plan says where they are once caches have room to grow. Operators that the host runs keep their tensors
+    in host memory and take no rows.
     """
     rows: list[dict[str, object]] = []
     first = 0
@@ -85,7 +93,7 @@ def device_text(device: Device) -> str:
 
 def programs_text(step: Step) -> str:
     """Return every distinct program of a step under a heading that names its task, between the host's work."""
-    return "\n".join(("# Rows count from the first row of the operator's own copy.\n", *_sections(step)))
+    return "\n".join((PROGRAMS_HEADING, *_sections(step)))
 
 
 def _sections(step: Step) -> Iterator[str]:
@@ -108,10 +116,24 @@ def _write_point(run: FinishedRun, point: int, folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     scenario, codes = run.problem.scenario, np.array(run.evaluations[point].codes, dtype=np.int64)
     system, schedules = scenario.system(codes), run.problem.space.schedules(codes)
-    step = lower_steps(scenario.workload, schedules, system, scenario.uniform_loads[:1])[0]
+    model = _model(run)
+    plan = plan_of(scenario.workload, schedules, system, model=model)
+    window = model.sliding_window if model is not None else None
+    # Programs with room to grow differ from those evaluated in nothing but the rows at which V begins.
+    planned = with_room(scenario.workload, plan.scenario.maximum_context, window)
+    step = lower_steps(planned, schedules, system, scenario.uniform_loads[:1])[0]
     listed = "".join(f"{name}: {schedule_text(schedule)}\n" for name, schedule in schedules.items())
     (folder / DEVICE_FILE).write_text(device_text(system.device), encoding="utf-8")
     (folder / "schedules.txt").write_text(listed, encoding="utf-8")
     (folder / "programs.txt").write_text(programs_text(step), encoding="utf-8")
+    (folder / PLAN_FILE).write_text(print_plan(plan), encoding="utf-8")
     write_csv(capacity_frame(scenario.workload, schedules, system), folder / "capacity.csv")
     return folder
+
+
+def _model(run: FinishedRun) -> ModelConfig | None:
+    """Return the model's configuration; None where its file has gone since, and rows alone bound the context."""
+    try:
+        return load_model_config(str(run.settings["model"]))
+    except UserError:
+        return None

@@ -1,20 +1,19 @@
-"""Where everything lives: rows of every bank for weights, embedding and KV cache, and how many devices that takes."""
+"""Whether everything has a place: rows of every bank for weights, embedding and KV cache, and how many devices that is.
 
-from collections.abc import Mapping
+The sums of a design; `compiler.memory.planner` says what lies where.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from compiler.attention import AttentionShape, attention_geometry
+from compiler.attention import AttentionShape
 from compiler.geometry import ceil_div
-from compiler.linear import LinearShape, linear_counts
-from compiler.lowering import System, embedding_columns
-from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape, Schedule
-from compiler.workload import EmbeddingShape, ExpertsShape, Workload
+from compiler.linear import LinearShape
+from compiler.lowering import System
+from compiler.memory.rooms import Room, attention_rooms, embedding_room, linear_rooms
+from compiler.schedule import AttentionSchedule, LinearSchedule, Place, Schedule
+from compiler.workload import VALUE_BYTES, EmbeddingShape, ExpertsShape, Schedulable, Workload
 from configs.errors import UserError
-
-NO_ROOM = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,6 @@ class CapacityPlan:
         return self.rows_needed <= self.rows_available
 
 
-def embedding_rows(shape: EmbeddingShape, pool: PoolShape) -> Any:
-    """Return the rows per bank of the embedding table (records may hold arrays)."""
-    tokens_per_row = pool.columns // embedding_columns(shape, pool)
-    rows = ceil_div(shape.vocabulary, pool.banks * np.maximum(tokens_per_row, 1))
-    # A table row wider than a bank row has no layout: more rows than any bank has make it illegal.
-    return np.where(tokens_per_row > 0, rows, NO_ROOM)
-
-
 def copies_of(workload: Workload) -> dict[str, int]:
     """Return how many times each scheduled operator's tensors are stored: layers, and experts of each layer."""
     copies: dict[str, int] = {}
@@ -67,26 +58,36 @@ def copies_of(workload: Workload) -> dict[str, int]:
     return copies
 
 
-def capacity_plan(workload: Workload, schedules: Mapping[str, Schedule], system: System) -> CapacityPlan:
-    """Return the plan of one design."""
-    pool, copies = system.pool, copies_of(workload)
-    regions = []
+def rooms_of(
+    workload: Workload, schedules: Mapping[str, Schedule], system: System
+) -> Iterator[tuple[Schedulable | EmbeddingShape, tuple[Room, ...]]]:
+    """Yield the rooms of one copy of every operator that has its tensors on the devices, in the order of their rows."""
+    pool, organisation = system.pool, system.device.organisation
     for shape in workload.schedulables:
         schedule = schedules[shape.name]
         if schedule.place is Place.HOST:
             continue
         match shape, schedule:
             case LinearShape(), LinearSchedule():
-                rows, size = int(linear_counts(shape, schedule, pool).rows), shape.weight_bytes
+                yield shape, linear_rooms(shape, schedule, pool, organisation)
             case AttentionShape(), AttentionSchedule():
-                rows, size = int(attention_geometry(shape, schedule, pool).rows), shape.kv_bytes
+                yield shape, attention_rooms(shape, schedule, pool, organisation)
             case _:
                 raise TypeError(f"{shape.name} cannot run {schedule}")
-        regions.append(Region(shape.name, copies[shape.name], rows, size))
     for item in workload.shapes:
         if isinstance(item, EmbeddingShape):
-            size = item.vocabulary * item.width * 2
-            regions.append(Region(item.name, copies[item.name], int(embedding_rows(item, pool)), size))
+            yield item, (embedding_room(item, pool, organisation),)
+
+
+def capacity_plan(workload: Workload, schedules: Mapping[str, Schedule], system: System) -> CapacityPlan:
+    """Return the plan of one design."""
+    copies = copies_of(workload)
+    regions = (
+        Region(
+            shape.name, copies[shape.name], sum(room.rows for room in rooms), sum(room.size.stored for room in rooms)
+        )
+        for shape, rooms in rooms_of(workload, schedules, system)
+    )
     return CapacityPlan(tuple(regions), system.device.organisation.rows)
 
 
@@ -97,7 +98,8 @@ def stored_bytes(workload: Workload) -> int:
         copies[shape.name] * (shape.weight_bytes if isinstance(shape, LinearShape) else shape.kv_bytes)
         for shape in workload.schedulables
     )
-    return total + sum(item.vocabulary * item.width * 2 for item in workload.shapes if isinstance(item, EmbeddingShape))
+    tables = (item for item in workload.shapes if isinstance(item, EmbeddingShape))
+    return total + sum(item.vocabulary * item.width * VALUE_BYTES for item in tables)
 
 
 def devices_needed(workload: Workload, capacity_bytes: int) -> int:
