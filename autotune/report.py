@@ -10,6 +10,7 @@ import jinja2
 import numpy as np
 
 from autotune.constraints import prose
+from autotune.device_bounds import bounds_of
 from autotune.figure_bars import energy_parts_mj
 from autotune.figure_progress import knob_label
 from autotune.figures import Drawing
@@ -83,6 +84,7 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
             {"name": item.name, "point": item.point, "parts": energy_parts_mj(run, item.point)}
             for item in shown_points(run)
         ],
+        "distances": _distance_rows(run),
         "plan": _plan(run),
         "constants": device_constants(base, str(run.settings.get("hardware", ""))),
         "packages": package_versions(),
@@ -156,6 +158,29 @@ def _accuracy_rows(run: FinishedRun) -> list[dict[str, Any]]:
         for batch in run.result.batches
         for name, figures in batch.accuracy
         if name == "latency" or batch is run.result.batches[-1]
+    ]
+
+
+def _distance_rows(run: FinishedRun) -> list[dict[str, Any]]:
+    """Return how far each operator of the fastest point is from the bounds of its device."""
+    front = front_of(run)
+    if not front:
+        return []
+    fastest = run.evaluations[front[0]]
+    bounds = bounds_of(run.problem, (fastest,))
+    return [
+        {
+            "point": front[0],
+            "task": task.task,
+            "cycles": task.cycles,
+            "own": task.bound_cycles,
+            "any": f"{float(bounds[task.task].cycles[0]):.0f}",
+            "share": f"{float(bounds[task.task].cycles[0]) / max(task.cycles, 1):.1%}",
+            "binds": bounds[task.task].binding(),
+            "rows": f"{float(bounds[task.task].raw_row_cycles[0]):.0f}",
+            "bandwidth": f"{float(bounds[task.task].raw_bandwidth_cycles[0]):.0f}",
+        }
+        for task in fastest.tasks
     ]
 
 

@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 
+from autotune.decode_problem import DecodeProblem
+from autotune.device_bounds import bounds_of
 from autotune.finished import FinishedRun, front_points
-from autotune.problem import HARDWARE_GROUP, Evaluation, Knob, Problem
+from autotune.problem import HARDWARE_GROUP, Evaluation, Knob, Problem, TaskMeasurement
 from autotune.units import MJ_PER_PJ, MS_PER_NS
+from compiler.lower_bound import LowerBound
 
 CSV_FLOAT = "%.9g"
 TRIALS_FILE = "trials.parquet"
+TASK_COLUMNS = (
+    *("point", "task", "kind", "occurrences", "cycles", "bound_cycles", "lower_bound_any_schedule_cycles"),
+    *("lower_bound_any_schedule_share", "raw_row_bound_cycles", "raw_bandwidth_bound_cycles"),
+)
 UNIT_WORDS = {"B": "bytes"}
 TEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -48,15 +55,18 @@ def trials_frame(problem: Problem, evaluations: Sequence[Evaluation]) -> pd.Data
     return pd.DataFrame(rows, columns=["point", *knob_columns, *objectives, *detail_names, *task_columns])
 
 
-def tasks_frame(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
-    """Return one row per evaluation and task."""
-    columns = ["point", "task", "kind", "occurrences", "cycles", "bound_cycles"]
-    rows = [
-        (point, task.task, task.kind, task.multiplicity, task.cycles, task.bound_cycles)
-        for point, item in enumerate(evaluations)
-        for task in item.tasks
-    ]
-    return pd.DataFrame(rows, columns=columns)
+def tasks_frame(problem: DecodeProblem, evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """Return one row per evaluation and task, its bounds beside it: with its schedule, with any, and raw ones."""
+    bounds = bounds_of(problem, evaluations)
+    rows = [_task_row(point, task, bounds[task.task]) for point, item in enumerate(evaluations) for task in item.tasks]
+    return pd.DataFrame(rows, columns=TASK_COLUMNS)
+
+
+def _task_row(point: int, task: TaskMeasurement, bound: LowerBound) -> tuple[object, ...]:
+    any_schedule = float(bound.cycles[point])
+    measured = (point, task.task, task.kind, task.multiplicity, task.cycles, task.bound_cycles)
+    raw = float(bound.raw_row_cycles[point]), float(bound.raw_bandwidth_cycles[point])
+    return (*measured, any_schedule, any_schedule / max(task.cycles, 1), *raw)
 
 
 def pareto_frame(
@@ -81,7 +91,7 @@ def write_tables(run: FinishedRun) -> tuple[Path, ...]:
     return (
         parquet,
         write_csv(trials, run.folder / "trials.csv"),
-        write_csv(tasks_frame(run.evaluations), run.folder / "tasks.csv"),
+        write_csv(tasks_frame(run.problem, run.evaluations), run.folder / "tasks.csv"),
         write_csv(pareto, run.folder / "pareto.csv"),
         tex,
     )

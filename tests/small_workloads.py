@@ -8,7 +8,7 @@ from autotune.scenario import make_scenario
 from compiler.frontend import import_model
 from compiler.passes import run_passes
 from compiler.tasks import tasks_of
-from compiler.workload import Workload, workload_of
+from compiler.workload import BF16_THROUGHOUT, StoredFormats, Workload, workload_of
 from configs.device import Device, load_device
 from tests.tiny_models import tiny_config
 
@@ -24,15 +24,29 @@ SIZES = {
 
 
 @cache
-def small_workload(family: str = "llama", batch: int = 1, context: int = 700) -> Workload:
+def small_workload(
+    family: str = "llama",
+    batch: int = 1,
+    context: int = 700,
+    formats: StoredFormats = BF16_THROUGHOUT,
+    queries: int = 1,
+) -> Workload:
     config = tiny_config(family, **SIZES)
-    return workload_of(tasks_of(run_passes(import_model(config, batch, context))), config.name, batch, context)
+    graph = run_passes(import_model(config, batch * queries, context))
+    return workload_of(tasks_of(graph), config.name, batch, context, formats, queries)
 
 
 def small_spec(base: Device | None = None, **restrictions: tuple[int | str, ...]) -> ProblemSpec:
     return ProblemSpec(small_workload(), base or load_device("gddr6-aim"), 1, restrictions)
 
 
-def small_problem(family: str = "llama", batch: int = 1, base: Device | None = None) -> DecodeProblem:
-    scenario = make_scenario(small_workload(family, batch), base or load_device("gddr6-aim"), devices=1)
-    return DecodeProblem(scenario)
+def small_problem(
+    family: str = "llama",
+    batch: int = 1,
+    base: Device | None = None,
+    formats: StoredFormats = BF16_THROUGHOUT,
+    context: int = 700,
+    queries: int = 1,
+) -> DecodeProblem:
+    workload = small_workload(family, batch, context, formats, queries)
+    return DecodeProblem(make_scenario(workload, base or load_device("gddr6-aim"), devices=1))

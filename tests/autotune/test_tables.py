@@ -44,7 +44,16 @@ def test_rows_are_evaluations_in_order(tmp_path):
     assert trials["point"].tolist() == list(range(len(run.evaluations)))
     assert trials["latency_ns"].tolist() == [item.latency_ns for item in run.evaluations]
     assert tuple(trials.index[trials["is_pareto"]]) == tuple(sorted(front_of(run)))
-    assert len(tasks_frame(run.evaluations)) == len(run.evaluations) * len(run.problem.tasks)
+    assert len(tasks_frame(run.problem, run.evaluations)) == len(run.evaluations) * len(run.problem.tasks)
+
+
+def test_no_operator_beats_the_bound_over_all_schedules(tmp_path):
+    run = finished_run(tmp_path)
+    tasks = tasks_frame(run.problem, run.evaluations)
+    assert (tasks["lower_bound_any_schedule_cycles"] <= tasks["cycles"]).all()
+    assert tasks["lower_bound_any_schedule_share"].between(0.05, 1).all()
+    assert (tasks["raw_bandwidth_bound_cycles"] <= tasks["raw_row_bound_cycles"]).all()
+    assert tasks_frame(run.problem, ()).columns.tolist() == tasks.columns.tolist()
 
 
 def test_front_is_sorted_by_latency_with_its_verdicts(tmp_path):

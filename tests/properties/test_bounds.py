@@ -6,13 +6,15 @@ import pytest
 from autotune.layout import clean, layout_of
 from autotune.sampling import stratified
 from compiler.lowering import lower_steps
+from compiler.workload import StoredFormats
 from configs.device import load_device
+from configs.number_format import NumberFormat
 from configs.refresh import Refresh, RefreshPolicy
 from simulator.isa import CODE_OF, Kind
 from simulator.timeline import StepSimulator
 from tests.small_workloads import small_problem
 
-COUNTED = (Kind.MAC16, Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD, Kind.WRA16, Kind.WR)
+COUNTED = (Kind.SCALE16, Kind.MAC16, Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD, Kind.WRA16, Kind.WR)
 
 
 def _designs(problem, count, seed=0):
@@ -22,9 +24,20 @@ def _designs(problem, count, seed=0):
     return designs[rng.permutation(len(designs))[:count]]
 
 
-@pytest.fixture(scope="module", params=[("llama", 1), ("llama", 3), ("mixtral", 1), ("mixtral", 4)])
+NARROW = StoredFormats(NumberFormat.MXFP4, NumberFormat.INT4)
+PROBLEMS = {
+    "llama": {},
+    "llama, batch 3": {"batch": 3},
+    "mixtral": {"family": "mixtral"},
+    "mixtral, batch 4": {"family": "mixtral", "batch": 4},
+    "int8 and fp8": {"formats": StoredFormats(NumberFormat.INT8, NumberFormat.FP8), "context": 4000},
+    "mxfp4 and int4, 3 queries": {"formats": NARROW, "context": 4000, "queries": 3},
+}
+
+
+@pytest.fixture(scope="module", params=PROBLEMS.values(), ids=PROBLEMS)
 def evaluated(request):
-    problem = small_problem(*request.param)
+    problem = small_problem(**request.param)
     designs = _designs(problem, 40)
     return problem, designs, [problem.evaluate(design) for design in designs]
 
@@ -70,9 +83,9 @@ def test_no_refresh_policy_beats_the_lower_bounds(refresh):
     assert (measured >= roofline * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-def test_closed_form_counts_are_those_of_the_simulated_step(batch):
-    problem = small_problem("llama", batch)
+@pytest.mark.parametrize("name", ["llama", "llama, batch 3", "int8 and fp8", "mxfp4 and int4, 3 queries"])
+def test_closed_form_counts_are_those_of_the_simulated_step(name):
+    problem = small_problem(**PROBLEMS[name])
     for design in _designs(problem, 25, seed=1):
         system = problem.scenario.system(design)
         (step,) = lower_steps(problem.scenario.workload, problem.space.schedules(design), system, ((),))

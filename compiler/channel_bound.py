@@ -1,0 +1,184 @@
+"""How long a channel must be busy with a matrix-vector kernel, whatever its program: the theorem of the lower bounds.
+
+In every bank a channel multiplies `outputs` rows of a matrix by `inputs` columns (accesses of `lanes` values) for
+`vectors` vectors, and does so for `units` matrices. A program is any order of commands that computes this with all-bank
+multiplies: tiling, layout in rows, order, what is written again and what is spilled are free. Letters:
+
+    M = units x vectors x outputs x inputs   multiplies               c = nCCDMAC, p = nRTP + nRP + nRCDRDMAC
+    G >= units x vectors x inputs            buffer columns written   A accumulators, B columns of buffer, C accesses
+    W >= units x vectors x outputs           stays in accumulators    of a row, m = 2 nMODCH + 2
+
+1. *Multiplies* are c apart. Each needs an input column in the buffer, written once a stay, and a partial sum in an
+   accumulator, read once a stay; no two multiplies have both in common.
+2. *Rows.* The matrices fill at least R rows of a bank; multiplies of different rows are p apart. While a row is open
+   and nothing is written or read between, vector v finds a_v of its sums and b_v of its columns there, which is good
+   for at most sum_v min(C, a_v b_v) <= sum_v sqrt(C a_v b_v) <= sqrt(C A B) multiplies (Cauchy-Schwarz), and vectors
+   x C. M over the smaller one visits are needed; those beyond R open a row again or go to register mode inside one.
+3. *Stays.* Of two stays that meet one begins while the other lasts, and finds at most B columns or A sums, so that
+   M <= B W + A G. With the least W and G a linear program in two unknowns, cheapest in a corner.
+4. *Register mode* excludes multiplies. A command keeps the next of the same visit off for its own time; a visit between
+   multiplies takes m beside, and in a row switch leaves precharge and activate to memory mode: m + the two least terms
+   of p in all. Between two visits lie at most A B multiplies, one visit brings at most B useful columns and takes at
+   most A sums, so that at least max(M / AB, G / B, W / A) - 1 lie between multiplies.
+5. *Refresh*: `compiler.refresh_bound`.
+6. *Ends.* Before the first multiply come a buffer write and a mode change, behind the last one a mode change and a
+   read-out. First activates and the first values of A accumulators may come before any input and do not count.
+
+From the first buffer write to the last read-out these times are disjoint, so that they add up.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compiler.geometry import ceil_div
+from compiler.schedule import PoolShape
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every bank does; `rows` is how many its matrices fill, `row_accesses` what one holds. Ints or arrays."""
+
+    units: Any
+    vectors: Any
+    outputs: Any
+    inputs: Any
+    rows: Any
+    row_accesses: Any
+
+    @property
+    def multiplies(self) -> Any:
+        """M."""
+        return self.units * self.vectors * self.outputs * self.inputs
+
+    @property
+    def columns(self) -> Any:
+        """The least G."""
+        return self.units * self.vectors * self.inputs
+
+    @property
+    def sums(self) -> Any:
+        """The least W."""
+        return self.units * self.vectors * self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Commands of register mode: G columns, W read-outs, the writes that certainly count; what one of each takes."""
+
+    columns: Any
+    reads: Any
+    writes: Any
+    column: Any
+    entry: Any
+
+    @property
+    def commands(self) -> Any:
+        """All commands."""
+        return self.columns + self.reads + self.writes
+
+    @property
+    def sums_cycles(self) -> Any:
+        """The time of reads and writes of accumulators."""
+        return (self.reads + self.writes) * self.entry
+
+    @property
+    def cycles(self) -> Any:
+        """The time of all commands."""
+        return self.columns * self.column + self.sums_cycles
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelBound:
+    """Cycles from the first buffer write to the last read-out by cause, without refresh; ints or arrays.
+
+    `activates` holds beside their sum. `visit` is what a visit to register mode takes beside its commands, `switch`
+    what lies between multiplies of different rows, `pace` what a multiply takes at least with its share of the rows.
+    `first_output` is the time up to the read-out of the first output; `commands` and `instructions` are the fewest.
+    """
+
+    traffic: Traffic
+    multiply: Any
+    rows: Any
+    registers: Any
+    ends: Any
+    activates: Any
+    visit: Any
+    switch: Any
+    pace: Any
+    first_output: Any
+    commands: Any
+    instructions: Any
+
+    @property
+    def busy(self) -> Any:
+        """All causes in turn, but for the ends."""
+        return self.multiply + self.rows + self.registers
+
+
+def channel_bound(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> ChannelBound:
+    """Return the bound of one kernel."""
+    cadence, traffic = timing["nCCDMAC"], cheapest_traffic(work, pool, timing)
+    sums, columns = pool.accumulators, pool.buffer_columns
+    terms = np.sort(np.array(np.broadcast_arrays(timing["nRTP"], timing["nRP"], timing["nRCDRDMAC"])), axis=0)
+    switch, mode = terms.sum(axis=0), 2 * timing["nMODCH"] + 2
+    in_a_row = np.minimum(work.vectors * work.row_accesses, _root(work.row_accesses * sums * columns))
+    whole_rows = in_a_row == work.vectors * work.row_accesses
+    again = np.maximum(ceil_div(work.multiplies, in_a_row) - work.rows, 0)
+    in_switch, in_row = mode - terms[2], mode - cadence
+    opened_again = np.minimum(switch - cadence, np.maximum(in_row - in_switch, 0))
+    gap = np.maximum(traffic.column, traffic.entry)
+    beside = np.minimum(in_switch, in_row) - gap
+    # Where a visit is shorter than the switch it hides in, there may be as many as there are switches.
+    between = np.where(beside > 0, _visits(work, traffic, pool) - 1, work.rows - 1 + again)
+    return ChannelBound(
+        traffic=traffic,
+        multiply=(work.multiplies - 1) * cadence,
+        rows=(work.rows - 1) * (switch - cadence) + again * opened_again,
+        registers=np.maximum(traffic.cycles - 2 * gap + between * beside, 0),
+        ends=mode,
+        activates=np.maximum(work.rows - 2, 0) * np.maximum(timing["nRC"], timing["nACTALL"]),
+        visit=np.maximum(beside + gap, 0),
+        switch=switch,
+        pace=cadence + np.where(whole_rows, switch - cadence, np.minimum(switch - cadence, in_row)) / in_a_row,
+        first_output=mode
+        + (work.inputs - 1) * (cadence + traffic.column)
+        + (ceil_div(work.inputs, work.row_accesses) - 1) * (switch - cadence),
+        commands=work.multiplies + 2 * (work.rows - 1) + traffic.commands,
+        instructions=2 * work.rows,
+    )
+
+
+def cheapest_traffic(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Traffic:
+    """Return the cheapest G and W of point 3."""
+    column = np.maximum(timing["nBLGB"], timing["nCCDS"])
+    entry = np.maximum(timing["nBLREG"], timing["nCCDL"])
+    more_columns = ceil_div(np.maximum(work.multiplies - pool.buffer_columns * work.sums, 0), pool.accumulators)
+    more_sums = ceil_div(np.maximum(work.multiplies - pool.accumulators * work.columns, 0), pool.buffer_columns)
+    first, second = (
+        Traffic(written, read, np.maximum(read - pool.accumulators, 0), column, entry)
+        for written, read in (
+            (np.maximum(work.columns, more_columns), work.sums),
+            (work.columns, np.maximum(work.sums, more_sums)),
+        )
+    )
+    cheaper = first.cycles <= second.cycles
+    columns, reads, writes = (
+        np.where(cheaper, getattr(first, name), getattr(second, name)) for name in ("columns", "reads", "writes")
+    )
+    return Traffic(columns, reads, writes, column, entry)
+
+
+def _visits(work: Work, traffic: Traffic, pool: PoolShape) -> Any:
+    """Return the least visits to register mode before the last multiply, or after the first."""
+    by_pairs = ceil_div(work.multiplies, pool.accumulators * pool.buffer_columns)
+    by_columns = ceil_div(traffic.columns, pool.buffer_columns)
+    return np.maximum(np.maximum(by_pairs, by_columns), ceil_div(traffic.reads, pool.accumulators))
+
+
+def _root(square: Any) -> Any:
+    """Return the largest whole number whose square is no larger."""
+    root = np.floor(np.sqrt(square)).astype(np.int64)
+    return np.where(root * root > square, root - 1, root)
