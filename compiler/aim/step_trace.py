@@ -1,0 +1,47 @@
+"""A step as a trace for the public AiM simulator: the programs of its tasks, one after the other, each task once.
+
+Link, host and events have no instruction. Which channels a phase works on matters to what is computed, not to cycles:
+the first ones stand for them, as many as take part.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from compiler.aim.emit import emit
+from configs.errors import UserError
+from simulator.aim.instructions import Instruction
+from simulator.isa import Program
+from simulator.step import PimPhase, TaskPhases
+
+
+@dataclass(frozen=True, slots=True)
+class TracedPhase:
+    """One program of a task as instructions, on the channels of one device."""
+
+    task: str
+    phase: str
+    program: Program
+    arrivals: int
+    instructions: tuple[Instruction, ...]
+
+
+def traced_phases(tasks: tuple[TaskPhases, ...], channels: int, devices: int) -> Iterator[TracedPhase]:
+    """Yield the phases on the channels; raises UserError for a program that AiM instructions cannot say."""
+    for task in tasks:
+        for phase in task.phases:
+            if isinstance(phase, PimPhase):
+                taking_part = min(channels, ceil(phase.active_channels / devices))
+                yield _traced(task.task, phase, tuple(range(taking_part)))
+
+
+def _traced(task: str, phase: PimPhase, channels: tuple[int, ...]) -> TracedPhase:
+    if phase.program.accesses_per_column != 1:
+        raise UserError(
+            where=f"{task}, {phase.name}",
+            expected="values of 16 bit, the only ones that AiM instructions multiply",
+            found=f"{16 // phase.program.accesses_per_column} bit",
+            way_out="leave --weights and --kv at bf16",
+        )
+    instructions = emit(phase.program, channels)
+    return TracedPhase(task, phase.name, phase.program, len(phase.down_bytes), instructions)
