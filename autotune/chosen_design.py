@@ -3,33 +3,38 @@
 from math import isclose
 from pathlib import Path
 
-from autotune.hand_mapping import hand_mapping, overlapped_mapping
+from autotune.hand_mapping import HAND_MAPPINGS
 from autotune.problem_spec import problem_spec
 from autotune.run_settings import RUN_FILE, RunSettings, load_settings, stored_settings
-from autotune.stored_points import PACING, stored_point
+from autotune.stored_points import PACING, StoredPoint, stored_point
 from autotune.timelines import Inside, look_inside
+from autotune.tuning import TUNED, tuned_mapping
 from configs.errors import UserError
 from configs.knobs import base_knobs
 
-MAPPINGS = {"hand": hand_mapping, "overlapped": overlapped_mapping}
+MAPPINGS = HAND_MAPPINGS | {TUNED: tuned_mapping}
 SAME_LATENCY = 1e-12
 
 
 def inside_of_run(folder: Path, point: int | None) -> Inside:
     """Look inside a point of a run, by default its fastest; raises UserError when it is not what was evaluated."""
-    problem = problem_spec(_settings(folder))()
+    problem = problem_spec(settings_of_run(folder))()
     chosen = stored_point(folder, problem.knobs, point)
     inside = look_inside(problem, chosen.codes, chosen.slowdown)
+    require_as_evaluated(folder, chosen, inside.latency_ns, len(problem.scenario.uniform_loads))
+    return inside
+
+
+def require_as_evaluated(folder: Path, chosen: StoredPoint, latency_ns: float, routings: int) -> None:
+    """Raise UserError when a point of a run has another latency now than when it was evaluated."""
     # The latency of a mixture of experts can be the mean over several routings, of which one is looked at.
-    one_routing = len(problem.scenario.uniform_loads) == 1
-    if one_routing and not isclose(inside.latency_ns, chosen.latency_ns, rel_tol=SAME_LATENCY):
+    if routings == 1 and not isclose(latency_ns, chosen.latency_ns, rel_tol=SAME_LATENCY):
         raise UserError(
             where=f"{folder}, point {chosen.point}",
             expected=f"the {chosen.latency_ns} ns of its evaluation",
-            found=f"{inside.latency_ns} ns",
+            found=f"{latency_ns} ns",
             way_out="the device file or the program has changed since: make a new run",
         )
-    return inside
 
 
 def inside_of_mapping(settings: RunSettings, mapping: str) -> Inside:
@@ -57,7 +62,8 @@ def inside_of_mapping(settings: RunSettings, mapping: str) -> Inside:
     return look_inside(problem, evaluation.codes, int(dict(evaluation.details)[PACING]))
 
 
-def _settings(folder: Path) -> RunSettings:
+def settings_of_run(folder: Path) -> RunSettings:
+    """Return the settings of a run; raises UserError for a folder that holds none."""
     stored = load_settings(folder)
     try:
         if stored is not None:

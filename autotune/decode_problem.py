@@ -12,12 +12,13 @@ from autotune.evaluation import evaluate_design
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
 from autotune.problem import Codes, Evaluation, Knob
 from autotune.scenario import Scenario
-from compiler.capacity import copies_of, embedding_rows
 from compiler.closed_form import SystemCosts, TaskForm, attention_form, host_occurrence_cycles, linear_form
 from compiler.device_table import DeviceTable
 from compiler.geometry import ceil_div
 from compiler.legality import legal, reasons, rules
 from compiler.linear import LinearShape, linear_geometry
+from compiler.memory.capacity import copies_of
+from compiler.memory.rooms import embedding_rows
 from compiler.schedule import Place, pool_shape
 from compiler.workload import EmbeddingShape, HostShape, Schedulable
 from configs.knobs import base_knobs

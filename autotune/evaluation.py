@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from autotune import system_energy
 from autotune.problem import Codes, Evaluation, TaskMeasurement
 from autotune.scenario import Scenario
-from compiler.capacity import capacity_plan
 from compiler.device_table import device_table
 from compiler.instructions import instruction_count, program_size
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_steps
+from compiler.memory.capacity import capacity_plan
 from compiler.schedule import Schedule
 from configs.device import Basis, Case, Device
 from simulator.energy import on_basis

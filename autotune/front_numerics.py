@@ -8,12 +8,13 @@ import numpy as np
 
 from autotune.decode_problem import DecodeProblem
 from autotune.problem import Evaluation
-from compiler.numerics import NumericsReport, numerics_of
+from compiler.numerics.check import NumericsReport, numerics_of
 from compiler.schedule import Schedule, pool_shape, schedule_text
 from configs.device import Device
+from configs.number_format import NumberFormat
 
 PASSED = "passed"
-Check = tuple[Schedule, Device]
+Check = tuple[Schedule, Device, NumberFormat]
 
 
 class NumericsFailureError(Exception):
@@ -25,19 +26,21 @@ def front_verdicts(problem: DecodeProblem, front: Sequence[Evaluation], workers:
     checks: dict[str, Check] = {}
     for evaluation in front:
         device = problem.scenario.system(np.array(evaluation.codes)).device
-        for schedule in problem.space.schedules(np.array(evaluation.codes)).values():
-            checks.setdefault(_structure(schedule, device), (schedule, device))
+        schedules = problem.space.schedules(np.array(evaluation.codes))
+        for shape in problem.space.schedulables:
+            check = schedules[shape.name], device, shape.stored
+            checks.setdefault(_structure(*check), check)
     for report in _reports(list(checks.values()), workers):
         if not report.passed:
             raise NumericsFailureError(str(report))
     return {evaluation.codes: PASSED for evaluation in front}
 
 
-def _structure(schedule: Schedule, device: Device) -> str:
+def _structure(schedule: Schedule, device: Device, stored: NumberFormat) -> str:
     """Return what decides the values that a schedule computes: designs that share it share the check."""
     pool = pool_shape(device, 1)
     sizes = (pool.banks, pool.lanes, pool.columns, pool.buffer_columns, pool.accumulators)
-    return f"{schedule_text(schedule)} on {sizes}"
+    return f"{schedule_text(schedule)} on {sizes} in {stored}"
 
 
 def _reports(checks: list[Check], workers: int) -> list[NumericsReport]:

@@ -5,16 +5,18 @@ accumulators whose partial sums leave and return per slice, matrices one by one,
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compiler.attention import AttentionShape
 from compiler.geometry import ceil_div
-from compiler.linear import LinearShape
+from compiler.linear import LinearShape, linear_counts
 from compiler.lowering import System
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, PoolShape, Schedule
 from compiler.workload import Schedulable
 
 LARGEST_SEGMENT = 128
 MOST_REGISTERS = 32
+SPLITS = (1, 2, 4, 8)
 
 
 def hand_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
@@ -58,7 +60,16 @@ def _hand_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule
 
 def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
     reuse = max(r for r in (1, 2, 4, 8) if shape.vectors % r == 0 and r <= pool.buffer_columns)
-    return LinearSchedule(segment_columns=_segment(pool, reuse), reuse=reuse, registers=_registers(pool))
+    plain = LinearSchedule(segment_columns=_segment(pool, reuse), reuse=reuse, registers=_registers(pool))
+    splits = [replace(plain, reduction_split=split) for split in SPLITS if pool.channels % split == 0]
+    return min(splits, key=lambda schedule: (_rows_kept_busy(shape, schedule, pool), schedule.reduction_split))
+
+
+def _rows_kept_busy(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> int:
+    """Return the rows that the weights take, in eighths of the least: a split is worth it where it fills banks."""
+    rows = int(linear_counts(shape, schedule, pool).rows)
+    least = ceil_div(shape.weight_bytes, pool.channels * pool.banks * pool.columns * pool.lanes * 2)
+    return int(8 * rows // least)
 
 
 def _overlapped_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule:
@@ -91,3 +102,7 @@ def _token_split(shape: AttentionShape, pool: PoolShape) -> int:
     while shape.units * split * 2 <= pool.channels and pool.channels % (split * 2) == 0:
         split *= 2
     return split
+
+
+# Mappings written by hand, by name: yardsticks of every tuning and seeds of every search.
+HAND_MAPPINGS = {"hand": hand_mapping, "overlapped": overlapped_mapping}

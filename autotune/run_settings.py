@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune.problem import HARDWARE_GROUP, Knob
+from compiler.workload import StoredFormats
 from configs.errors import UserError
+from configs.number_format import CACHE_STORAGE, STORAGE, NumberFormat, Storage
 
 RUN_FILE = "run.yaml"
 AUTO = "auto"
@@ -28,6 +30,23 @@ class RunSettings:
     budget: int = 500
     seed: int = 0
     restrictions: tuple[str, ...] = ()
+    weights: str = "bf16"
+    kv: str = "bf16"
+    speculative: int = 1
+
+    def require_consistent(self) -> None:
+        """Raise UserError for choices that exclude each other."""
+        if self.speculative > self.context:
+            raise UserError(
+                where="--speculative",
+                expected=f"at most the {self.context} tokens of the context, which include those that are verified",
+                found=str(self.speculative),
+                way_out="give fewer, or a longer --context",
+            )
+
+    def formats(self) -> StoredFormats:
+        """Return what weights and caches are stored as; raises UserError for a format that is not known."""
+        return StoredFormats(_format("--weights", self.weights, STORAGE), _format("--kv", self.kv, CACHE_STORAGE))
 
     def device_count(self) -> int | None:
         """Return how many devices were asked for; None stands for as many as needed."""
@@ -41,6 +60,12 @@ class RunSettings:
             found=repr(self.devices),
             way_out="give one of these",
         )
+
+
+def _format(option: str, text: str, known: Mapping[NumberFormat, Storage]) -> NumberFormat:
+    if text in known:
+        return NumberFormat(text)
+    raise UserError(where=option, expected=f"one of {', '.join(known)}", found=repr(text), way_out="give one of these")
 
 
 def save_settings(folder: Path, settings: RunSettings, identity: Mapping[str, str]) -> None:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
 from autotune.problem import HARDWARE_GROUP, Codes
 from autotune.space import Space, space_of
-from compiler.capacity import capacity_plan, devices_needed, require_capacity
 from compiler.closed_form import SystemCosts
 from compiler.device_table import DeviceTable, device_table
 from compiler.lowering import System
+from compiler.memory.capacity import capacity_plan, devices_needed, require_capacity
 from compiler.routing import ExpertLoad, draw_loads
 from compiler.workload import ExpertsShape, Workload
 from configs.device import Device
@@ -117,14 +117,19 @@ def make_scenario(
             way_out="use gddr6-aim, or add what is missing to the file",
         )
     _require_usable(base)
+    require_formats(workload, base)
     capacity = base.organisation.capacity_bytes
     count = devices if devices is not None else fewest_devices(workload, base)
     require_capacity(workload, capacity, count)
     space = space_of(workload.schedulables, restrictions or {})
     candidates = _candidate_devices(base, space)
     known = [device if device is not None else base for device in candidates]
-    draws = [_loads(workload, routing_seed + draw, skewed) for skewed in (False, True) for draw in range(ROUTING_DRAWS)]
-    one_is_enough = workload.batch == 1 or not draws[0]
+    draws = [
+        routing_loads(workload, routing_seed + draw, skewed)
+        for skewed in (False, True)
+        for draw in range(ROUTING_DRAWS)
+    ]
+    one_is_enough = workload.tokens == 1 or not draws[0]
     return Scenario(
         workload=workload,
         base=base,
@@ -165,6 +170,20 @@ def _require_usable(base: Device) -> None:
         ) from error
 
 
+def require_formats(workload: Workload, base: Device) -> None:
+    """Raise UserError for weights or a cache of a format that the units do not take."""
+    taken = base.unit.formats
+    for shape in workload.schedulables:
+        scales = bool(shape.storage.group) and not timing_table(base).has(Kind.SCALE16)
+        if shape.stored not in taken or scales:
+            raise UserError(
+                where=f"--hardware {base.name}, unit",
+                expected=f"{shape.stored}, the format of {shape.name}",
+                found=", ".join(taken) + (", but no SCALE16 among the constraints" if scales else ""),
+                way_out="give another format with --weights or --kv, or add it to the formats of the device's unit",
+            )
+
+
 def fewest_devices(workload: Workload, base: Device) -> int:
     """Return the fewest base devices that hold the scenario as a plain mapping lays it out, padding included."""
     fewest = devices_needed(workload, base.organisation.capacity_bytes)
@@ -189,11 +208,11 @@ def _area(device: Device | None, base: Device, count: int) -> float:
     return np.nan if area is None else area * count
 
 
-def _loads(workload: Workload, seed: int, skewed: bool) -> tuple[ExpertLoad, ...]:
+def routing_loads(workload: Workload, seed: int, skewed: bool) -> tuple[ExpertLoad, ...]:
     """Draw the expert load of every expert operator in program order; empty for a dense model."""
     operators = [workload.shapes[i] for i in workload.sequence if isinstance(workload.shapes[i], ExpertsShape)]
     if not operators:
         return ()
     shape = operators[0]
     assert isinstance(shape, ExpertsShape)
-    return draw_loads(shape.experts, shape.top_k, workload.batch, len(operators), seed=seed, skewed=skewed)
+    return draw_loads(shape.experts, shape.top_k, workload.tokens, len(operators), seed=seed, skewed=skewed)

@@ -16,6 +16,7 @@ from configs.knobs import HARDWARE_KNOBS, HardwareKnobs
 SPLITS = (1, 2, 4, 8, 16, 32, 64)
 REGISTERS = (32, 16, 8)
 SEGMENT_COLUMNS = (64, 128, 32, 16, 8)
+TOKEN_BLOCKS = (1, 2, 4, 8)
 MOST_REUSE = 16
 YES_NO = (1, 0)
 
@@ -111,6 +112,7 @@ def _attention_knobs(shape: AttentionShape) -> list[Knob]:
     return [
         knob("place", (str(Place.PIM), str(Place.HOST))),
         knob("token_split", SPLITS),
+        knob("token_blocks", TOKEN_BLOCKS),
         knob("score_reuse", _divisors(shape.group)),
         knob("context_segment_columns", SEGMENT_COLUMNS),
         knob("context_reuse", _divisors(shape.group)),

@@ -29,7 +29,7 @@ def feature_names(kind: str) -> tuple[str, ...]:
     """Return the columns of `features` for linear or attention tasks."""
     kernels = ("kernel",) if kind == "linear" else ("score", "context")
     sizes = tuple(f"log_{kernel}_{name}" for kernel in kernels for name in GEOMETRY)
-    last = ("merged", "spills") if kind == "linear" else ("units_per_channel", "active_channels")
+    last = ("merged", "spills") if kind == "linear" else ("units_per_channel", "active_channels", "blocks")
     return ("log_bound", *SHARES, *sizes, *TIMING, "channels", "banks", "lanes", *SCHEDULE, *last)
 
 
@@ -44,8 +44,8 @@ def features(shape: Schedulable, schedule: Any, table: DeviceTable, form: TaskFo
         split = schedule.reduction_split
     else:
         both = attention_geometry(shape, schedule, table.pool)
-        columns += [*_sizes(both.score), *_sizes(both.context)]
-        last = [both.units_per_channel, both.active_channels]
+        columns += [*_sizes(both.last_score), *_sizes(both.last_context)]
+        last = [both.units_per_channel, both.active_channels, both.blocks]
         split = schedule.token_split
     columns += [table.timing[name] for name in TIMING]
     columns += [table.pool.channels, table.pool.banks, table.pool.lanes]

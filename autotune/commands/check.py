@@ -11,18 +11,31 @@ def check_command(
     model: Annotated[str, typer.Argument(help="built-in model, alias, or path of a config.json")],
     hardware: Annotated[str, typer.Option(help="device to check on")] = "gddr6-aim",
     context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
+    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
+    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
+    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
+    schedules: Annotated[int, typer.Option(help="random legal schedules of every operator", min=0)] = 4,
+    seed: Annotated[int, typer.Option(help="of the random schedules", min=0)] = 0,
+    json: Annotated[bool, typer.Option("--json", help="print a record per schedule as JSON")] = False,
 ) -> None:
-    """Check the numerics of the hand mapping and of its overlapped form, at a small size of the same structure."""
+    """Check the numerics of hand-written, tuned and random schedules, at small sizes of the same structure.
+
+    Every value is compared with the declared order of additions bit by bit, and with fp64. A failure is made as small
+    as it can be, and told with operator, schedule, first wrong element and the command that wrote it.
+    """
+    from json import dumps
+
     from rich.console import Console
     from rich.table import Table
 
-    from autotune.hand_mapping import hand_mapping, overlapped_mapping
+    from autotune.numerics_check import check_model
     from autotune.problem_spec import import_workload
+    from autotune.run_settings import RunSettings
     from compiler.lowering import System
-    from compiler.numerics import numerics_of
     from configs.device import load_device
     from configs.errors import UserError
 
+    settings = RunSettings(model, hardware, batch, context_length, weights=weights, kv=kv)
     device = load_device(hardware)
     if device.processing_unit is None:
         raise UserError(
@@ -31,13 +44,14 @@ def check_command(
             found="plain DRAM",
             way_out="use gddr6-aim",
         )
-    shapes = import_workload(model, 1, context_length).schedulables
-    table = Table("task", "mapping", "cases", "verdict", title=f"{model} on {device.name}")
-    passed = True
-    for name, mapping in (("hand", hand_mapping), ("overlapped", overlapped_mapping)):
-        for task, schedule in mapping(shapes, System(device, 1)).items():
-            report = numerics_of(schedule, device)
-            passed &= report.passed
-            table.add_row(task, name, str(report.cases), "passed" if report.passed else str(report))
-    Console().print(table)
-    raise typer.Exit(DONE if passed else ANSWER_IS_NO)
+    shapes = import_workload(model, batch, context_length, settings.formats()).schedulables
+    found = list(check_model(shapes, System(device, 1), schedules, seed))
+    if json:
+        print(dumps([item.record() for item in found], indent=1))
+    else:
+        table = Table("task", "schedule", "format", "kernels run", "verdict", title=f"{model} on {device.name}")
+        for item in found:
+            verdict = "passed" if item.passed else item.report
+            table.add_row(item.task, item.mapping, item.stored, str(item.kernels), verdict)
+        Console().print(table)
+    raise typer.Exit(DONE if all(item.passed for item in found) else ANSWER_IS_NO)

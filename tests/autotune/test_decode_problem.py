@@ -6,7 +6,7 @@ import pytest
 from autotune.layout import layout_of
 from autotune.run_settings import parse_restrictions
 from autotune.scenario import make_scenario
-from compiler.capacity import stored_bytes
+from compiler.memory.capacity import stored_bytes
 from compiler.schedule import LinearSchedule, Place
 from configs.device import load_device
 from configs.errors import UserError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compiler.linear import LinearShape, linear_phases
-from compiler.numerics_report import UNTIMED_HOST
+from compiler.numerics.report import UNTIMED_HOST
 from compiler.schedule import LinearSchedule, LoopOrder, PoolShape
 from simulator.bf16 import BF16_ROUNDOFF, is_bf16, round_to_bf16
 from simulator.channel import CLOSED

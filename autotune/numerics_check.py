@@ -1,0 +1,71 @@
+"""What `explore check` does: every mapping of a model, and random schedules beside, run on values and compared."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from autotune.hand_mapping import HAND_MAPPINGS
+from autotune.space import space_of
+from autotune.tuning import TUNED, tuned_mapping
+from compiler.legality import legal, rules
+from compiler.lowering import System
+from compiler.numerics.check import numerics_of
+from compiler.schedule import Place, Schedule
+from compiler.workload import Schedulable
+
+RANDOM = "random"
+DRAWN_AT_ONCE = 256
+MOST_DRAWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One schedule of one operator: how many kernels ran on values, and the whole text of the report."""
+
+    task: str
+    mapping: str
+    stored: str
+    kernels: int
+    passed: bool
+    report: str
+
+    def record(self) -> dict[str, object]:
+        """Return a plain record for JSON."""
+        return asdict(self)
+
+
+def check_model(shapes: Sequence[Schedulable], system: System, random_schedules: int, seed: int) -> Iterator[Checked]:
+    """Check hand, overlapped and tuned mappings, then so many random legal schedules of every operator.
+
+    A device without link and host is not tuned for: there is no time to make short.
+    """
+    mappings = {name: mapping(shapes, system) for name, mapping in HAND_MAPPINGS.items()}
+    if system.device.link is not None and system.device.host is not None:
+        mappings[TUNED] = tuned_mapping(shapes, system)
+    for name, schedules in mappings.items():
+        for shape in shapes:
+            yield _checked(shape, name, schedules[shape.name], system)
+    rng = np.random.default_rng(seed)
+    for shape in shapes:
+        for schedule in random_legal(shape, system, random_schedules, rng):
+            yield _checked(shape, RANDOM, schedule, system)
+
+
+def random_legal(shape: Schedulable, system: System, count: int, rng: np.random.Generator) -> Iterator[Schedule]:
+    """Yield so many legal schedules on the units, drawn uniformly; fewer where hardly any is legal."""
+    space = space_of((shape,), {"*.place": (str(Place.PIM),)})
+    sizes = [len(knob.values) for knob in space.knobs]
+    for _ in range(MOST_DRAWS):
+        codes = rng.integers(0, sizes, (DRAWN_AT_ONCE, len(sizes)))
+        schedule = space.schedule_arrays(shape, codes)
+        fine = codes[legal(schedule.place, rules(shape, schedule, system.pool))]
+        yield from (space.schedule(shape, row) for row in fine[:count])
+        count -= len(fine[:count])
+        if count == 0:
+            return
+
+
+def _checked(shape: Schedulable, mapping: str, schedule: Schedule, system: System) -> Checked:
+    report = numerics_of(schedule, system.device, shape.stored)
+    return Checked(shape.name, mapping, str(shape.stored), report.cases, report.passed, str(report))
