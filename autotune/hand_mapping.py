@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from compiler.attention import AttentionShape
 from compiler.geometry import ceil_div
+from compiler.hand_kernels import KERNELS
 from compiler.linear import LinearShape, linear_counts
 from compiler.lowering import System
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, PoolShape, Schedule
@@ -106,3 +107,12 @@ def _token_split(shape: AttentionShape, pool: PoolShape) -> int:
 
 # Mappings written by hand, by name: yardsticks of every tuning and seeds of every search.
 HAND_MAPPINGS = {"hand": hand_mapping, "overlapped": overlapped_mapping}
+
+
+def hand_schedules(shape: Schedulable, system: System) -> dict[str, Schedule]:
+    """Return what was written by hand for one operator: schedules of the mappings, kernels of the registry."""
+    found = {name: mapping((shape,), system)[shape.name] for name, mapping in HAND_MAPPINGS.items()}
+    if isinstance(shape, LinearShape):
+        plain = _hand_linear(shape, system.pool)
+        found |= {f"kernel {name}": replace(plain, kernel=name) for name in KERNELS}
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 from autotune.problem import HARDWARE_GROUP, Codes, Knob
 from compiler.attention import AttentionShape
 from compiler.linear import LinearShape
-from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, Schedule
+from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, LoopOrder, Place, Schedule
 from compiler.workload import Schedulable
 from configs.knobs import HARDWARE_KNOBS, HardwareKnobs
 
@@ -61,6 +61,8 @@ class Space:
 
     def encode(self, hardware: HardwareKnobs, schedules: Mapping[str, Schedule]) -> Codes | None:
         """Return the codes of a design (int[k]); None when it lies outside the space."""
+        if any(isinstance(item, LinearSchedule) and item.kernel != GENERATED for item in schedules.values()):
+            return None
         codes = []
         for knob in self.knobs:
             record: Any = hardware if knob.group == HARDWARE_GROUP else schedules[knob.group]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.hand_mapping import HAND_MAPPINGS
+from autotune.hand_mapping import hand_schedules
 from autotune.space import Space, space_of
 from compiler.closed_form import SystemCosts, attention_form, linear_form
 from compiler.device_table import DeviceTable, device_table
-from compiler.legality import legal, reasons, rules
+from compiler.legality import kernel_reasons, legal, reasons, rules
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_task
 from compiler.schedule import Schedule
@@ -68,11 +68,8 @@ def tune(
     """
     simulator = StepSimulator(system.device)
     space = space_of(tuple(shapes), restrictions)
-    by_hand = {name: mapping(shapes, system) for name, mapping in HAND_MAPPINGS.items()}
     return tuple(
-        _Operator(shape, system, space, simulator).tuned(
-            {name: schedules[shape.name] for name, schedules in by_hand.items()}, most_simulations
-        )
+        _Operator(shape, system, space, simulator).tuned(hand_schedules(shape, system), most_simulations)
         for shape in shapes
     )
 
@@ -186,7 +183,11 @@ class _Operator:
         return all(getattr(schedule, knob.name) in knob.values for knob in knobs)
 
     def _illegal(self, schedule: Schedule) -> tuple[str, ...]:
-        return reasons(self.shape.name, schedule.place, rules(self.shape, schedule, self.system.pool))
+        name, shape = self.shape.name, self.shape
+        return (
+            *reasons(name, schedule.place, rules(shape, schedule, self.system.pool)),
+            *kernel_reasons(name, schedule, shape.storage),
+        )
 
     def _nothing_legal(self, example: Schedule) -> UserError:
         return UserError(

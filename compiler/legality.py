@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div, packing
+from compiler.hand_kernels import KERNELS
 from compiler.linear import LinearShape
-from compiler.schedule import AttentionSchedule, LinearSchedule, Place, PoolShape
+from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, Place, PoolShape
+from configs.number_format import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,14 @@ def legal(place: Any, applied: Iterable[Rule]) -> NDArray[np.bool_]:
     for rule in applied:
         broken = broken | (np.asarray(rule.needed) > np.asarray(rule.available))
     return np.asarray(~broken | (place == Place.HOST))
+
+
+def kernel_reasons(task: str, schedule: LinearSchedule | AttentionSchedule, stored: Storage) -> tuple[str, ...]:
+    """Return why a kernel written by hand cannot serve a schedule; empty for the generated one."""
+    if not isinstance(schedule, LinearSchedule) or schedule.kernel == GENERATED:
+        return ()
+    scales = ("it takes no scales from rows",) if stored.group else ()
+    return tuple(f"{task}: {reason}" for reason in (*KERNELS[schedule.kernel].reasons(schedule), *scales))
 
 
 def reasons(task: str, place: Place, applied: Iterable[Rule]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from compiler.geometry import Geometry, KernelCounts, ceil_div, geometry, kernel_counts, packing
+from compiler.hand_kernels import KERNELS
 from compiler.host_cost import host_work_ns
 from compiler.kernel_events import read_slots, written_columns
 from compiler.matvec import MatVecKernel, Operands
-from compiler.schedule import LinearSchedule, Place, PoolShape, schedule_text
+from compiler.schedule import GENERATED, LinearSchedule, Place, PoolShape, schedule_text
 from configs.device import Host
 from configs.number_format import STORAGE, NumberFormat, Storage, stored_bytes
 from simulator.isa import Affine, Program
@@ -69,7 +70,7 @@ def kernel_outputs(shape: LinearShape, merged: bool) -> tuple[int, ...]:
 def linear_geometry(shape: LinearShape, outputs: int, schedule: LinearSchedule, pool: PoolShape) -> Geometry:
     """Return the geometry of one pass on one channel (records may hold arrays)."""
     output_channels = np.maximum(pool.channels // schedule.reduction_split, 1)
-    return geometry(
+    sizes = geometry(
         pool,
         ceil_div(outputs, output_channels),
         ceil_div(shape.inputs, schedule.reduction_split),
@@ -80,6 +81,7 @@ def linear_geometry(shape: LinearShape, outputs: int, schedule: LinearSchedule, 
         order=schedule.order,
         packed=packing(shape.storage, pool.lanes),
     )
+    return sizes if schedule.kernel == GENERATED else replace(sizes, whole_reads=True)
 
 
 def input_parts(reduction_split: Any, devices: int) -> Any:
@@ -134,8 +136,12 @@ def pass_phase(
     shape: LinearShape, schedule: LinearSchedule, sizes: Geometry, pool: PoolShape, devices: int, first_row: int
 ) -> PimPhase:
     """Return one pass: inputs go to every device (the part its channels need), outputs come back from each."""
-    kernel = MatVecKernel(sizes, Operands(Affine(first_row), Affine(), Affine()), schedule.preactivate)
-    program = Program(kernel.emit(), f"{shape.name} {schedule_text(schedule)}", sizes.packing.per_column)
+    operands = Operands(Affine(first_row), Affine(), Affine())
+    if schedule.kernel == GENERATED:
+        body = MatVecKernel(sizes, operands, schedule.preactivate).emit()
+    else:
+        body = KERNELS[schedule.kernel].emit(sizes, operands)
+    program = Program(body, f"{shape.name} {schedule_text(schedule)}", sizes.packing.per_column)
     value = shape.value_bytes
     lanes = pool.lanes * value * int(input_parts(schedule.reduction_split, devices))
     down = tuple(columns * lanes for columns in written_columns(sizes))

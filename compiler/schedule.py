@@ -10,6 +10,8 @@ from typing import Any
 
 from configs.device import Device
 
+GENERATED = "generated"
+
 
 class Place(StrEnum):
     """Which processor runs a task."""
@@ -36,7 +38,8 @@ class LinearSchedule:
     `reduction_split` channels share one output and add their parts on the host; the other channels split the outputs.
     `segment_columns` columns of input are in the global buffer at a time; `reuse` vectors of the batch use a row while
     it is open; `registers` accumulators are in use. `merged` matrices share one pass over their common input.
-    `preactivate` opens the next row before the mode change that follows the current one.
+    `preactivate` opens the next row before the mode change that follows the current one. `kernel` names one of
+    `compiler.hand_kernels` that runs in place of the generated code.
     """
 
     place: Place = Place.PIM
@@ -47,6 +50,7 @@ class LinearSchedule:
     order: LoopOrder = LoopOrder.RELOAD
     merged: bool = True
     preactivate: bool = True
+    kernel: str = GENERATED
 
 
 @dataclass(frozen=True, slots=True)
