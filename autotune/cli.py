@@ -9,19 +9,25 @@ from typing import Annotated
 
 import typer
 
+from autotune.commands.baseline import baseline_command
 from autotune.commands.check import check_command
+from autotune.commands.compile import compile_command
 from autotune.commands.hardware import hardware_command
 from autotune.commands.import_model import import_command
 from autotune.commands.models import models_command
 from autotune.commands.replay import replay_command
 from autotune.commands.timeline import timeline_command
+from autotune.commands.tune import tune_command
 from autotune.exit_codes import run_to_exit_code
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=False)
+app.command("baseline")(baseline_command)
 app.command("replay")(replay_command)
 app.command("timeline")(timeline_command)
+app.command("tune")(tune_command)
 app.command("import")(import_command)
 app.command("check")(check_command)
+app.command("compile")(compile_command)
 app.command("models")(models_command)
 app.command("hardware")(hardware_command)
 
@@ -36,6 +42,11 @@ def explore_command(
     context_length: Annotated[
         int, typer.Option("--context", help="tokens in the KV cache, the newest included", min=1)
     ] = 4096,
+    weights: Annotated[str, typer.Option(help="number format of the layers' weights, such as int8 or mxfp4")] = "bf16",
+    kv: Annotated[str, typer.Option(help="number format of the KV cache: bf16, fp16, int8, fp8 or int4")] = "bf16",
+    speculative: Annotated[
+        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
+    ] = 1,
     devices: Annotated[
         str, typer.Option(help="devices behind the host: a number, or auto for as many as needed")
     ] = "1",
@@ -73,6 +84,9 @@ def explore_command(
         budget=budget,
         seed=seed,
         restrictions=tuple(restrict or ()),
+        weights=weights,
+        kv=kv,
+        speculative=speculative,
     )
     raise typer.Exit(explore_and_print(settings, out=out, workers=workers, resume=resume, quiet=quiet, as_json=json))
 

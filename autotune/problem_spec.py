@@ -9,7 +9,7 @@ from autotune.decode_problem import DecodeProblem
 from autotune.run_settings import RunSettings, parse_restrictions
 from autotune.scenario import make_scenario
 from autotune.space import space_of
-from compiler.workload import Workload, workload_of
+from compiler.workload import BF16_THROUGHOUT, StoredFormats, Workload, workload_of
 from configs.device import Device, load_device
 from configs.model_config import load_model_config
 
@@ -54,19 +54,30 @@ def _sources_digest() -> str:
 
 def problem_spec(settings: RunSettings) -> ProblemSpec:
     """Resolve the settings; raises UserError for an unknown model, device, knob or value."""
+    settings.require_consistent()
     base = load_device(settings.hardware)
-    devices = settings.device_count()
-    workload = import_workload(settings.model, settings.batch, settings.context)
+    settings.device_count()
+    workload = import_workload(
+        settings.model, settings.batch, settings.context, settings.formats(), settings.speculative
+    )
+    return spec_of_workload(settings, workload, base)
+
+
+def spec_of_workload(settings: RunSettings, workload: Workload, base: Device) -> ProblemSpec:
+    """Return the problem of settings whose model is imported; raises UserError for an unknown knob or value."""
     knobs = space_of(workload.schedulables, {}).knobs
-    return ProblemSpec(workload, base, devices, parse_restrictions(settings.restrictions, knobs), settings.seed)
+    restrictions = parse_restrictions(settings.restrictions, knobs)
+    return ProblemSpec(workload, base, settings.device_count(), restrictions, settings.seed)
 
 
-def import_workload(model: str, batch: int, context: int) -> Workload:
+def import_workload(
+    model: str, batch: int, context: int, formats: StoredFormats = BF16_THROUGHOUT, queries: int = 1
+) -> Workload:
     """Capture the full-size model and describe its decode step; raises UserError for a model it cannot import."""
     config = load_model_config(model)
     from compiler.frontend import import_model
     from compiler.passes import run_passes
     from compiler.tasks import tasks_of
 
-    graph = run_passes(import_model(config, batch, context))
-    return workload_of(tasks_of(graph), config.name, batch, context)
+    graph = run_passes(import_model(config, batch * queries, context))
+    return workload_of(tasks_of(graph), config.name, batch, context, formats, queries)

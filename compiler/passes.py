@@ -1,15 +1,30 @@
 """Rewrites of a raised graph into its canonical form: one literal tuple of passes, applied in order.
 
-Every pass takes a valid graph and returns a valid graph that computes the same outputs.
+Every pass takes a valid graph and returns a valid graph that computes the same outputs. An observer is told what each
+of them did.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from time import perf_counter
 
 from compiler.graph import Graph, Op, OpKind, make_attributes
 from compiler.verify import verify
 
 Pass = Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True, slots=True)
+class PassRun:
+    """One pass over one graph: its name, the graph before and after it, and the seconds it took, verifying included."""
+
+    name: str
+    before: Graph
+    after: Graph
+    seconds: float
+
+
+PassObserver = Callable[[PassRun], None]
 
 
 def merge_shared_input_linears(graph: Graph) -> Graph:
@@ -47,12 +62,18 @@ def drop_dead_ops(graph: Graph) -> Graph:
 PASSES: tuple[Pass, ...] = (drop_dead_ops, merge_shared_input_linears)
 
 
-def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES) -> Graph:
-    """Return the graph after all passes, verified before the first and after each; raises VerifyError."""
+def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES, observer: PassObserver | None = None) -> Graph:
+    """Return the graph after all passes, verified before the first and after each; raises VerifyError.
+
+    An observer is told of every pass, in order, and changes nothing.
+    """
     verify(graph)
     for rewrite in passes:
-        graph = rewrite(graph)
+        started, before = perf_counter(), graph
+        graph = rewrite(before)
         verify(graph)
+        if observer is not None:
+            observer(PassRun(rewrite.__name__, before, graph, perf_counter() - started))
     return graph
 
 

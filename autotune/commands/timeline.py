@@ -26,7 +26,7 @@ def timeline_command(
     model: Annotated[
         str, typer.Option(help="instead of a run: a built-in model, alias, or path of a config.json")
     ] = "",
-    mapping: Annotated[str, typer.Option(help="how to map it: hand or overlapped")] = "hand",
+    mapping: Annotated[str, typer.Option(help="how to map it: hand, overlapped or tuned")] = "hand",
     hardware: Annotated[str, typer.Option(help="device for it: a name or the path of a .yaml file")] = "gddr6-aim",
     batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
     context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,

@@ -3,7 +3,7 @@
 import pytest
 
 from compiler.graph_text import parse_graph, print_graph
-from compiler.passes import drop_dead_ops, merge_shared_input_linears, run_passes
+from compiler.passes import PASSES, PassRun, drop_dead_ops, merge_shared_input_linears, run_passes
 from compiler.verify import VerifyError
 
 HEADER = """graph small
@@ -74,3 +74,19 @@ def test_a_pass_that_breaks_the_graph_is_caught_after_it() -> None:
     graph = parse_graph(HEADER + "output %x\n")
     with pytest.raises(VerifyError, match="output %x"):
         run_passes(graph, (lambda valid: type(valid)(valid.name, (), (), (), valid.outputs),))
+
+
+def test_an_observer_is_told_of_every_pass_in_order_and_changes_nothing() -> None:
+    graph = parse_graph(
+        HEADER
+        + """%a : f32[1,4] = linear(%x, %wa) {in_features=8, parts=(4), bias=false}
+%b : f32[1,6] = linear(%x, %wb) {in_features=8, parts=(6), bias=false}
+output %a
+output %b
+"""
+    )
+    told: list[PassRun] = []
+    assert run_passes(graph, observer=told.append) == run_passes(graph)
+    assert [run.name for run in told] == [rewrite.__name__ for rewrite in PASSES]
+    assert [(len(run.before.ops), len(run.after.ops)) for run in told] == [(2, 2), (2, 1)]
+    assert all(run.seconds >= 0 for run in told)

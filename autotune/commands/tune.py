@@ -1,0 +1,83 @@
+"""`explore tune`: the best schedule of every operator on one device, beside what was written by hand for it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from autotune.tuning_report import OperatorRow
+
+PLAIN_WIDTH = 150
+
+
+def tune_command(
+    model: Annotated[str, typer.Argument(help="built-in model, alias, or path of a config.json")],
+    hardware: Annotated[str, typer.Option(help="device: a name or the path of a .yaml file")] = "gddr6-aim",
+    context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
+    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
+    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
+    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
+    speculative: Annotated[
+        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
+    ] = 1,
+    devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
+    simulations: Annotated[int, typer.Option(help="most schedules simulated for an operator", min=1)] = 200,
+    restrict: Annotated[
+        list[str] | None, typer.Option("--set", help="fix or range a schedule knob: TASK.KNOB=V or *.KNOB=V,W")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print a record per operator as JSON")] = False,
+) -> None:
+    """Tune every operator of a decode step alone, and say who wrote its fastest schedule, and by how much.
+
+    Schedules are simulated in rising order of their lower bounds; where a bound reaches the fastest found, that is
+    proved to be the fastest of all.
+    """
+    from json import dumps
+
+    from autotune.problem_spec import problem_spec
+    from autotune.run_settings import RunSettings
+    from autotune.tuning import tune
+    from autotune.tuning_report import operator_rows
+
+    settings = RunSettings(
+        model=model,
+        hardware=hardware,
+        batch=batch,
+        context=context_length,
+        devices=devices,
+        restrictions=tuple(restrict or ()),
+        weights=weights,
+        kv=kv,
+        speculative=speculative,
+    )
+    spec = problem_spec(settings)
+    scenario = spec().scenario
+    shapes, system = scenario.space.schedulables, scenario.system_of_base
+    rows = operator_rows(shapes, tune(shapes, system, simulations, spec.restrictions), system)
+    if json:
+        print(dumps([row.record() for row in rows], indent=1))
+    else:
+        _print_table(rows, f"{scenario.workload.model} on {system.devices} x {system.device.name}")
+
+
+def _print_table(rows: "Sequence[OperatorRow]", title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from autotune.tuning_report import verdict
+
+    by_hand = list(dict.fromkeys(name for row in rows for name in row.hand_cycles))
+    table = Table("operator", *by_hand, "tuned", "bound", "bound/tuned", "rows/tuned", "won by", title=title)
+    for row in rows:
+        cells = [f"{row.hand_cycles[name]:,}" if name in row.hand_cycles else "" for name in by_hand]
+        shares = f"{row.lower_bound_share:.3f}", f"{row.raw_row_share:.3f}"
+        table.add_row(
+            row.operator, *cells, f"{row.tuned_cycles:,}", f"{row.lower_bound_cycles:,}", *shares, verdict(row)
+        )
+    console = Console()
+    (console if console.is_terminal else Console(width=PLAIN_WIDTH)).print(table)
+    for row in rows:
+        extent = "the fastest of" if row.proved else f"the fastest of {row.simulated_schedules} simulated among"
+        print(f"{row.operator}: {extent} {row.legal_schedules} legal schedules, {row.binding} binds: {row.schedule}")
