@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from autotune.tuning import TUNED, Tuned
+from autotune.tuning import Tuned
 from compiler.closed_form import SystemCosts
 from compiler.device_table import device_table
 from compiler.linear import LinearShape
@@ -73,10 +73,3 @@ def operator_rows(shapes: Sequence[Schedulable], tuned: Sequence[Tuned], system:
             )
         )
     return tuple(rows)
-
-
-def verdict(row: OperatorRow) -> str:
-    """Return who won, in words: the tuned schedule by so much, or what was written by hand."""
-    if row.winner == TUNED:
-        return f"tuned, {row.gain_over_hand:.3f} times as fast as by hand"
-    return f"{row.winner}, by hand: none of the space is faster"

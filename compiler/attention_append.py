@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compiler.attention import AttentionGeometry, AttentionShape
-from compiler.matvec import Block, plus, repeat, times
+from compiler.emission import Block, plus, repeat, times
 from compiler.schedule import AttentionSchedule, PoolShape
 from simulator.isa import Affine, Command, Kind
 

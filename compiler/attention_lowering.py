@@ -12,10 +12,11 @@ from functools import lru_cache
 from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
 from compiler.attention_append import AppendPlaces, key_writes, value_writes
 from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
+from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import Geometry, ceil_div
 from compiler.host_cost import host_work_ns
 from compiler.kernel_events import read_slots, written_columns
-from compiler.matvec import Block, MatVecKernel, Operands, plus, repeat, times
+from compiler.matvec import MatVecKernel, Operands
 from compiler.schedule import AttentionSchedule, Place, PoolShape, schedule_text
 from configs.device import Host
 from simulator.isa import Affine, Command, Kind, Program

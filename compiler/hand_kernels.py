@@ -8,9 +8,10 @@ in memory mode with all rows closed. What checks, times, plans and emits a gener
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from compiler.emission import Block, repeat
 from compiler.geometry import Geometry
 from compiler.kernel_events import PIECE_COLUMNS, pieces
-from compiler.matvec import Block, Operands, repeat
+from compiler.matvec import Operands
 from compiler.schedule import GENERATED, LinearSchedule, LoopOrder
 from simulator.isa import Affine, Command, Instruction, Kind
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from compiler.attention import AttentionShape
 from compiler.attention_lowering import AttentionLowering
+from compiler.emission import Block, repeat
 from compiler.geometry import ceil_div
 from compiler.host_cost import host_work_ns
 from compiler.linear import LinearShape, linear_phases, with_vectors
-from compiler.matvec import Block, repeat
 from compiler.routing import ExpertLoad
 from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape, Schedule, pool_shape
 from compiler.workload import (

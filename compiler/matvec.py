@@ -21,11 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from compiler.emission import Block, plus, repeat, repeat_peeled, times
 from compiler.geometry import Geometry
 from compiler.kernel_events import PIECE_COLUMNS, last_parts, pieces, written_columns
-from simulator.isa import ZERO, Affine, Command, Instruction, Kind, Loop
+from compiler.slot_multiplies import SlotMultiplies
+from simulator.isa import ZERO, Affine, Command, Instruction, Kind
 
-Block = tuple[Instruction, ...]
 TO_OTHER_MODE = Command(Kind.TMOD)
 CLOSE_ROWS = Command(Kind.PREA)
 
@@ -43,56 +44,6 @@ class Operands:
     depth: int = 0
     wait_event: Affine = ZERO
     signal_event: Affine = ZERO
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where columns of a slot lie: in a row, and in the buffer behind the vector's first; the slot's accumulator."""
-
-    row: Affine
-    column: Affine
-    input_column: Affine
-    register: Affine
-
-    def moved(self, columns: Affine) -> "_Place":
-        """Return the place of columns further on."""
-        return _Place(self.row, plus(self.column, columns), plus(self.input_column, columns), self.register)
-
-
-def plus(left: Affine, right: Affine) -> Affine:
-    """Return the sum of two affine operands."""
-    terms = dict(left.terms)
-    for depth, coefficient in right.terms:
-        terms[depth] = terms.get(depth, 0) + coefficient
-    return Affine(left.constant + right.constant, tuple(sorted((d, c) for d, c in terms.items() if c)))
-
-
-def times(operand: Affine, factor: int) -> Affine:
-    """Return an affine operand scaled by an int."""
-    terms = tuple((depth, coefficient * factor) for depth, coefficient in operand.terms if factor)
-    return Affine(operand.constant * factor, terms)
-
-
-def variable(depth: int) -> Affine:
-    """Return the loop variable of the loop at a depth."""
-    return Affine(0, ((depth, 1),))
-
-
-def repeat(count: int, depth: int, body: Callable[[Affine, int], Block]) -> Block:
-    """Emit `count` repetitions of body(index, depth inside): nothing, the body itself, or a loop."""
-    if count <= 0:
-        return ()
-    if count == 1:
-        return body(Affine(0), depth)
-    return (Loop(count, body(variable(depth), depth + 1)),)
-
-
-def repeat_peeled(count: int, depth: int, body: Callable[[Affine, int, bool], Block]) -> Block:
-    """Emit repetitions whose last one is told that it is the last."""
-    if count <= 0:
-        return ()
-    head = repeat(count - 1, depth, lambda index, inside: body(index, inside, False))
-    return (*head, *body(Affine(count - 1), depth, True))
 
 
 def _write_column(to: Affine, data: Affine, column: Affine, _: int) -> Block:
@@ -269,67 +220,15 @@ class MatVecKernel:
         shape = self.shape
         columns = shape.tail_columns if tail else shape.segment_columns
         stride = shape.tail_stride if tail else shape.segment_stride
-        multiply = self._scaled_slot if shape.packing.has_scales else self._plain_slot
+        multiplies = SlotMultiplies(shape)
 
         def of_slot(index: Affine, inside: int) -> Block:
             register = times(plus(slot, index), shape.reuse)
-            return multiply(row, times(index, stride), columns, register, inside)
+            return multiplies.of(row, times(index, stride), columns, register, inside)
 
         opened = () if self.preactivate else self._activate(row)
         following = self._activate(after) if self.preactivate and after is not None else ()
         return (*opened, *repeat(slots, depth, of_slot), CLOSE_ROWS, *following)
-
-    def _plain_slot(self, row: Affine, start: Affine, columns: int, register: Affine, depth: int) -> Block:
-        """Multiply the columns of one slot with every vector of the group."""
-        place = _Place(row, start, Affine(), register)
-        return repeat(self.shape.reuse, depth, lambda vector, inside: self._multiply(place, columns, vector, inside))
-
-    def _scaled_slot(self, row: Affine, start: Affine, columns: int, register: Affine, depth: int) -> Block:
-        """Load the scales of each chunk of a slot's columns, then multiply the chunk with every vector."""
-        packed = self.shape.packing
-
-        def chunk(index: Affine, inside: int, length: int) -> Block:
-            scales = plus(start, times(index, packed.chunk + packed.per_column))
-            place = _Place(row, scales.plus(packed.per_column), times(index, packed.chunk), register)
-            loaded = Command(Kind.SCALE16, row=row, column=scales)
-            vectors = repeat(
-                self.shape.reuse, inside, lambda vector, deeper: self._groups(place, length, vector, deeper)
-            )
-            return (loaded, *vectors)
-
-        full, ragged = divmod(columns, packed.chunk)
-        head = repeat(full, depth, lambda index, inside: chunk(index, inside, packed.chunk))
-        return (*head, *(chunk(Affine(full), depth, ragged) if ragged else ()))
-
-    def _groups(self, place: _Place, columns: int, vector: Affine, depth: int) -> Block:
-        """Multiply the columns of one chunk with one vector, each group of columns with its scale."""
-        size = self.shape.packing.group
-
-        def group(index: Affine, inside: int, length: int) -> Block:
-            return self._multiply(place.moved(times(index, size)), length, vector, inside, index.plus(1))
-
-        full, ragged = divmod(columns, size)
-        head = repeat(full, depth, lambda index, inside: group(index, inside, size))
-        return (*head, *(group(Affine(full), depth, ragged) if ragged else ()))
-
-    def _multiply(self, place: _Place, columns: int, vector: Affine, depth: int, scale: Affine = ZERO) -> Block:
-        """Multiply columns that follow each other with those of one vector in the buffer."""
-        register = plus(place.register, vector)
-        first = plus(place.input_column, times(vector, self.shape.segment_columns))
-        return repeat(
-            columns,
-            depth,
-            lambda column, _: (
-                Command(
-                    Kind.MAC16,
-                    row=place.row,
-                    column=plus(place.column, column),
-                    lane=scale,
-                    buffer=plus(first, column),
-                    register=register,
-                ),
-            ),
-        )
 
     def _registers(self, kind: Kind, vector: Affine, group: Affine, slots: int, depth: int, done: int = 0) -> Block:
         """Move one group's accumulators in or out, but those of the first `done` slots.

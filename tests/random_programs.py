@@ -16,7 +16,7 @@ from simulator.isa import REFRESHES, Affine, Command, Instruction, Kind, Loop, P
 from simulator.timing_table import TimingTable, timing_table
 
 COLUMN_KINDS = (Kind.RD, Kind.WR, Kind.MAC, Kind.RDCP, Kind.WRCP)
-ALL_BANK_KINDS = (Kind.MAC16, Kind.MAC16, Kind.MAC16, Kind.EWMUL16, Kind.AF16)
+ALL_BANK_KINDS = (Kind.MAC16, Kind.MAC16, Kind.MAC16, Kind.SCALE16, Kind.EWMUL16, Kind.AF16)
 REGISTER_KINDS = (Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDAF16)
 # What starts the data clock before a column command, where the device has it.
 DATA_CLOCK = {Kind.RD: Kind.CAS_RD, Kind.RDA: Kind.CAS_RD, Kind.WR: Kind.CAS_WR, Kind.WRA: Kind.CAS_WR}
@@ -42,9 +42,11 @@ class _Writer:
     device: Device
     table: TimingTable
     columns: tuple[Kind, ...] = field(init=False)
+    all_banks: tuple[Kind, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(kind for kind in COLUMN_KINDS if self.table.has(kind)))
+        object.__setattr__(self, "all_banks", tuple(kind for kind in ALL_BANK_KINDS if self.table.has(kind)))
 
     def block(self, counts: tuple[int, ...]) -> tuple[Instruction, ...]:
         parts: list[Instruction] = []
@@ -100,7 +102,7 @@ class _Writer:
         for _ in range(self.random.randint(1, 3)):
             if self.random.random() < 0.2:
                 parts.extend(self._register(counts))
-            parts.append(self._repeated(counts, Command(self.random.choice(ALL_BANK_KINDS), row=row), 300))
+            parts.append(self._repeated(counts, Command(self.random.choice(self.all_banks), row=row), 300))
         parts.append(self.random.choice((Command(Kind.PREA), Command(Kind.WRA16, row=row))))
         return tuple(parts)
 

@@ -66,18 +66,20 @@ def _print_table(rows: "Sequence[OperatorRow]", title: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from autotune.tuning_report import verdict
-
     by_hand = list(dict.fromkeys(name for row in rows for name in row.hand_cycles))
-    table = Table("operator", *by_hand, "tuned", "bound", "bound/tuned", "rows/tuned", "won by", title=title)
+    table = Table(
+        "operator", *by_hand, "tuned", "bound", "won by", "gain", "bound\n/tuned", "rows\n/tuned", title=title
+    )
     for row in rows:
         cells = [f"{row.hand_cycles[name]:,}" if name in row.hand_cycles else "" for name in by_hand]
         shares = f"{row.lower_bound_share:.3f}", f"{row.raw_row_share:.3f}"
-        table.add_row(
-            row.operator, *cells, f"{row.tuned_cycles:,}", f"{row.lower_bound_cycles:,}", *shares, verdict(row)
-        )
+        figures = f"{row.tuned_cycles:,}", f"{row.lower_bound_cycles:,}", row.winner, f"{row.gain_over_hand:.3f}"
+        table.add_row(row.operator, *cells, *figures, *shares)
     console = Console()
     (console if console.is_terminal else Console(width=PLAIN_WIDTH)).print(table)
+    print(
+        "Cycles of one occurrence, alone; bound: of any schedule; rows: nothing but rows; gain: over the best by hand."
+    )
     for row in rows:
         extent = "the fastest of" if row.proved else f"the fastest of {row.simulated_schedules} simulated among"
         print(f"{row.operator}: {extent} {row.legal_schedules} legal schedules, {row.binding} binds: {row.schedule}")

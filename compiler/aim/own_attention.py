@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from compiler.aim.block import BlockShape, Placement
 from compiler.aim.emit import emit
+from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import Geometry, ceil_div, geometry
-from compiler.matvec import Block, MatVecKernel, Operands, plus, repeat, times
+from compiler.matvec import MatVecKernel, Operands
 from compiler.schedule import AttentionSchedule, LoopOrder, PoolShape, schedule_text
 from simulator.aim.instructions import Instruction
 from simulator.isa import Affine, Command, Kind, Program

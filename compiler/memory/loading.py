@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
+from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import ceil_div
 from compiler.lowering import System
-from compiler.matvec import Block, plus, repeat, times
 from compiler.memory.plan import Loading
 from compiler.schedule import AttentionSchedule
 from configs.device import Organisation

@@ -6,7 +6,7 @@ anything else is dropped or comes anew. Dropping, or adding, an instruction cost
 
 from typing import Any
 
-from compiler.matvec import Block
+from compiler.emission import Block
 from simulator.isa import OPERANDS, Command, Instruction, Loop
 
 COUNT = "count"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compiler.emission import Block
 from compiler.instructions import program_size
-from compiler.matvec import Block
 from compiler.patch.alignment import Alignment, differences
 from simulator.isa import EVENT_KINDS, Affine, Command, Instruction, Loop, Program
 
