@@ -197,7 +197,7 @@ def _counts_text(counts: Counter[str]) -> str:
 def _aim_form(compiled: Compiled, operator: str) -> Form:
     step, device = _step(compiled, operator), compiled.system.device
     channels = device.organisation.channels
-    phases = tuple(traced_phases(step.tasks, channels, compiled.system.devices))
+    phases = tuple(traced_phases(step.tasks, channels))
     if not phases:
         raise UserError(
             where=f"--emit aim --op {operator}",

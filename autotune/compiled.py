@@ -82,6 +82,13 @@ def unknown_operator(found: str, known: list[str]) -> UserError:
     )
 
 
+def require_known(settings: RunSettings) -> None:
+    """Raise UserError for a device, number of devices or combination that no form can be made of."""
+    load_device(settings.hardware)
+    settings.device_count()
+    settings.require_consistent()
+
+
 def compiled_mapping(settings: RunSettings, imported: Imported, mapping: str, *, whole: bool) -> Compiled:
     """Return a mapping on a base device; raises UserError for one that is not legal, or if `whole` does not fit."""
     base = _usable_device(settings.hardware)

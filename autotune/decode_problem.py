@@ -12,6 +12,7 @@ from autotune.evaluation import evaluate_design
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
 from autotune.problem import Codes, Evaluation, Knob
 from autotune.scenario import Scenario
+from compiler.attention import attention_geometry
 from compiler.closed_form import SystemCosts, TaskForm, attention_form, host_occurrence_cycles, linear_form
 from compiler.device_table import DeviceTable
 from compiler.geometry import ceil_div
@@ -225,8 +226,8 @@ class DecodeProblem:
     def _active_channels(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> Floats:
         if isinstance(shape, LinearShape):
             return np.asarray(table.pool.channels, dtype=np.float64)
-        split = self.space.schedule_arrays(shape, codes).token_split
-        return np.asarray(np.minimum(table.pool.channels, shape.units * split), dtype=np.float64)
+        sizes = attention_geometry(shape, self.space.schedule_arrays(shape, codes), table.pool)
+        return np.asarray(sizes.active_channels, dtype=np.float64)
 
     @cached_property
     def _fixed_cycles(self) -> float:

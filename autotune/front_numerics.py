@@ -8,13 +8,14 @@ import numpy as np
 
 from autotune.decode_problem import DecodeProblem
 from autotune.problem import Evaluation
+from compiler.attention import AttentionShape
 from compiler.numerics.check import NumericsReport, numerics_of
 from compiler.schedule import Schedule, pool_shape, schedule_text
 from configs.device import Device
 from configs.number_format import NumberFormat
 
 PASSED = "passed"
-Check = tuple[Schedule, Device, NumberFormat]
+Check = tuple[Schedule, Device, NumberFormat, int]
 
 
 class NumericsFailureError(Exception):
@@ -28,7 +29,8 @@ def front_verdicts(problem: DecodeProblem, front: Sequence[Evaluation], workers:
         device = problem.scenario.system(np.array(evaluation.codes)).device
         schedules = problem.space.schedules(np.array(evaluation.codes))
         for shape in problem.space.schedulables:
-            check = schedules[shape.name], device, shape.stored
+            queries = shape.queries if isinstance(shape, AttentionShape) else 1
+            check = schedules[shape.name], device, shape.stored, queries
             checks.setdefault(_structure(*check), check)
     for report in _reports(list(checks.values()), workers):
         if not report.passed:
@@ -36,11 +38,11 @@ def front_verdicts(problem: DecodeProblem, front: Sequence[Evaluation], workers:
     return {evaluation.codes: PASSED for evaluation in front}
 
 
-def _structure(schedule: Schedule, device: Device, stored: NumberFormat) -> str:
+def _structure(schedule: Schedule, device: Device, stored: NumberFormat, queries: int) -> str:
     """Return what decides the values that a schedule computes: designs that share it share the check."""
     pool = pool_shape(device, 1)
     sizes = (pool.banks, pool.lanes, pool.columns, pool.buffer_columns, pool.accumulators)
-    return f"{schedule_text(schedule)} on {sizes} in {stored}"
+    return f"{schedule_text(schedule)} on {sizes} in {stored}, {queries} queries"
 
 
 def _reports(checks: list[Check], workers: int) -> list[NumericsReport]:

@@ -1,7 +1,7 @@
 """What a run was asked for: plain values, written to `run.yaml`, from which its problem can be made again."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ MOST_DEVICES = 1024
 DEVICE_COUNTS = frozenset(str(count) for count in range(1, MOST_DEVICES + 1))
 MOST_DIGITS = 9
 IDENTITY = "made_from"
+ADDED_LATER = frozenset({"weights", "kv", "speculative"})  # runs made before they were there had their defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def load_settings(folder: Path) -> dict[str, Any] | None:
 
 def stored_settings(stored: Mapping[str, Any]) -> RunSettings:
     """Return the settings that `load_settings` found."""
-    values = {name: stored[name] for name in RunSettings.__slots__}
+    later = {field.name: field.default for field in fields(RunSettings) if field.name in ADDED_LATER}
+    values = {name: stored.get(name, later[name]) if name in later else stored[name] for name in RunSettings.__slots__}
     return RunSettings(**values | {"restrictions": tuple(values["restrictions"])})
 
 
@@ -125,7 +127,8 @@ def require_same_settings(folder: Path, settings: RunSettings) -> None:
     if stored is None:
         return
     wanted = _plain(settings)
-    different = [name for name in wanted if stored.get(name) != wanted[name]]
+    defaults = {name: value for name, value in _plain(RunSettings("")).items() if name in ADDED_LATER}
+    different = [name for name in wanted if stored.get(name, defaults.get(name)) != wanted[name]]
     if different:
         name = different[0]
         raise UserError(

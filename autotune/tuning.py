@@ -5,6 +5,7 @@ bounds until no bound is below the fastest found, which is then the fastest of a
 spaces short; whether it was reached is part of the answer.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +16,14 @@ from numpy.typing import NDArray
 from autotune.hand_mapping import hand_schedules
 from autotune.space import Space, space_of
 from compiler.closed_form import SystemCosts, attention_form, linear_form
-from compiler.device_table import DeviceTable, device_table
-from compiler.legality import kernel_reasons, legal, reasons, rules
+from compiler.device_table import device_table
+from compiler.legality import all_reasons, legal, rules
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_task
-from compiler.schedule import Schedule
+from compiler.schedule import GENERATED, LinearSchedule, Schedule
 from compiler.workload import Schedulable
 from configs.errors import UserError
-from simulator.step import Step, TaskPhases
+from simulator.step import Phase, PimPhase, Step, TaskPhases
 from simulator.timeline import StepSimulator
 
 Codes = NDArray[np.int64]
@@ -38,7 +39,8 @@ class Tuned:
     """What was found for one operator: cycles of one occurrence, from idle to the host holding the result.
 
     `least_bound_cycles` is the smallest lower bound of any schedule, `hand_cycles` what each mapping written by hand
-    takes (those that are legal). Of `legal` schedules `simulated` were simulated; `proved`: none is faster.
+    takes (those that are legal). Of `legal` schedules `simulated` different ones were simulated; `proved`: no other
+    is faster.
     """
 
     name: str
@@ -52,8 +54,9 @@ class Tuned:
 
     @property
     def winner(self) -> str:
-        """Who wrote the fastest: tuned, or the mapping by hand that no schedule beats."""
-        return next((name for name, cycles in self.hand_cycles.items() if cycles == self.cycles), TUNED)
+        """Who wrote the fastest: tuned, or what was written by hand where that is as fast or faster."""
+        best = min(self.hand_cycles, key=self.hand_cycles.__getitem__, default="")
+        return best if best and self.hand_cycles[best] <= self.cycles else TUNED
 
 
 def tune(
@@ -83,9 +86,25 @@ def legal_schedules(
         yield from (operator.space.schedule(shape, row) for row in codes)
 
 
+def bounded_schedules(shape: Schedulable, system: System) -> tuple[Codes, NDArray[np.float64]]:
+    """Return the codes of every legal schedule of an operator and their lower bounds in cycles: int[n, k], float[n]."""
+    operator = _Operator(shape, system, space_of((shape,), NO_RESTRICTIONS), StepSimulator(system.device))
+    return operator.bounded()
+
+
 def tuned_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
     """Return the fastest schedule found for every operator."""
     return {item.name: item.schedule for item in tune(shapes, system)}
+
+
+def _what_runs(phases: tuple[Phase, ...]) -> object:
+    """Return what decides the time of phases: schedules can differ in knobs and be lowered to the same."""
+    return tuple(
+        (item.program.body, item.down_bytes, item.up_bytes, item.after)
+        if isinstance(item, PimPhase)
+        else (item.work_ns, item.launch, item.after)
+        for item in phases
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +118,31 @@ class _Operator:
 
     def tuned(self, hand: Mapping[str, Schedule], most_simulations: int) -> Tuned:
         """Simulate schedules in rising order of their bounds, those written by hand before any."""
-        table = device_table((self.system.device,), self.system.devices)
-        codes, bounds = self._bounded(table)
+        codes, bounds = self.bounded()
         legal_by_hand = {name: schedule for name, schedule in hand.items() if not self._illegal(schedule)}
         hand_cycles = {name: self.cycles(schedule) for name, schedule in legal_by_hand.items()}
         inside = [name for name, schedule in legal_by_hand.items() if self._in_space(schedule)]
         best = min(inside, key=hand_cycles.__getitem__, default="")
         fastest: tuple[int, Schedule] | None = (hand_cycles[best], legal_by_hand[best]) if best else None
-        simulated, proved = 0, len(codes) > 0
+        seen: set[object] = set()
+        proved = len(codes) > 0
         for row in np.argsort(bounds, kind="stable"):
             if fastest is not None and bounds[row] >= fastest[0]:
                 break
-            if simulated == most_simulations:
+            schedule = self.space.schedule(self.shape, codes[row])
+            phases = self._phases(schedule)
+            made = _what_runs(phases)
+            if made in seen:
+                continue
+            if len(seen) == most_simulations:
                 proved = False
                 break
-            schedule = self.space.schedule(self.shape, codes[row])
-            simulated += 1
-            cycles = self.cycles(schedule)
+            seen.add(made)
+            cycles = self._simulated(phases)
             if fastest is None or cycles < fastest[0]:
                 fastest = cycles, schedule
         if fastest is None:
-            raise self._nothing_legal(next(iter(hand.values())))
+            raise self._nothing_legal()
         return Tuned(
             name=self.shape.name,
             schedule=fastest[1],
@@ -127,20 +150,26 @@ class _Operator:
             least_bound_cycles=int(bounds.min()),
             hand_cycles=hand_cycles,
             legal=len(codes),
-            simulated=simulated,
+            simulated=len(seen),
             proved=proved,
         )
 
     def cycles(self, schedule: Schedule) -> int:
         """Return what the operator takes alone."""
-        phases = lower_task(self.shape, {self.shape.name: schedule}, self.system)
+        return self._simulated(self._phases(schedule))
+
+    def _phases(self, schedule: Schedule) -> tuple[Phase, ...]:
+        return lower_task(self.shape, {self.shape.name: schedule}, self.system)
+
+    def _simulated(self, phases: tuple[Phase, ...]) -> int:
         step = Step((TaskPhases(self.shape.name, phases),), (0,), ((),))
         report = self.simulator.run(step)
         self.simulator.forget()
         return report.latency_cycles
 
-    def _bounded(self, table: DeviceTable) -> tuple[Codes, NDArray[np.float64]]:
+    def bounded(self) -> tuple[Codes, NDArray[np.float64]]:
         """Return the codes of all legal schedules and their lower bounds in cycles."""
+        table = device_table((self.system.device,), self.system.devices)
         costs = SystemCosts(self.system.host, self._link(), self.system.device.cycle_ps, self.system.devices)
         kept, bounds = [], []
         for codes in self.legal_codes():
@@ -178,21 +207,27 @@ class _Operator:
         return self.system.device.link
 
     def _in_space(self, schedule: Schedule) -> bool:
-        """Return whether every knob of the space has the schedule's value."""
+        """Return whether the schedule is generated code and every knob of the space has its value."""
+        if isinstance(schedule, LinearSchedule) and schedule.kernel != GENERATED:
+            return False
         knobs = (self.space.knobs[column] for column in self.space.columns(self.shape.name))
         return all(getattr(schedule, knob.name) in knob.values for knob in knobs)
 
     def _illegal(self, schedule: Schedule) -> tuple[str, ...]:
-        name, shape = self.shape.name, self.shape
-        return (
-            *reasons(name, schedule.place, rules(shape, schedule, self.system.pool)),
-            *kernel_reasons(name, schedule, shape.storage),
-        )
+        return all_reasons(self.shape, schedule, self.system.pool)
 
-    def _nothing_legal(self, example: Schedule) -> UserError:
+    def _nothing_legal(self) -> UserError:
+        """Name the rules that most schedules of the space break."""
+        broken: Counter[str] = Counter()
+        for codes in self._grid():
+            schedule = self.space.schedule_arrays(self.shape, codes)
+            for rule in rules(self.shape, schedule, self.system.pool):
+                bad = np.broadcast_to(np.asarray(rule.needed) > np.asarray(rule.available), len(codes))
+                broken[rule.name] += int(bad.sum())
+        causes = ", ".join(f"{name} in {count}" for name, count in broken.most_common(3) if count)
         return UserError(
             where=f"{self.shape.name} on {self.system.device.name}",
             expected="a legal schedule",
-            found="; ".join(self._illegal(example)) or "none in the space",
-            way_out="take another device, format or batch",
+            found=f"none in the space; rules broken: {causes or 'none, the space is empty'}",
+            way_out="widen the space (--set), or take another device, format or batch",
         )

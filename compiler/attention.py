@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.geometry import Geometry, Packing, ceil_div, geometry, packing
+from compiler.geometry import Geometry, Packing, ceil_div, geometry, packing, plain
 from compiler.schedule import AttentionSchedule, LoopOrder, PoolShape
 from configs.number_format import CACHE_STORAGE, NumberFormat, Storage
 
@@ -38,6 +38,11 @@ class AttentionShape:
     capacity: int = 0
     cache: NumberFormat = NumberFormat.BF16
     queries: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse more new tokens than there are tokens."""
+        if self.queries > self.tokens:
+            raise ValueError(f"{self.name}: expected at most {self.tokens} queries, found {self.queries}")
 
     @property
     def room(self) -> int:
@@ -106,6 +111,29 @@ class AttentionGeometry:
         return self.score, self.context
 
 
+@dataclass(frozen=True, slots=True)
+class BusiestDevice:
+    """What the link of the busiest device carries: as many copies of queries as it has KV heads, its own channels.
+
+    Channels lie in contiguous blocks over devices, the channels of a unit's tokens beside each other. Ints or arrays.
+    """
+
+    query_copies: Any
+    channels: Any
+
+
+def busiest_device(sizes: AttentionGeometry, token_split: Any, pool: PoolShape, devices: int) -> BusiestDevice:
+    """Return the load of the device that takes part most."""
+    own = pool.channels // devices
+    aligned = (own % token_split == 0) | (token_split % own == 0)
+    groups = np.where(aligned, np.maximum(own // token_split, 1), (own - 2) // token_split + 2)
+    active_groups = ceil_div(sizes.active_channels, token_split)
+    return BusiestDevice(
+        query_copies=np.minimum(groups, active_groups),
+        channels=np.minimum(own, ceil_div(sizes.active_channels, 1)),
+    )
+
+
 def key_columns(shape: AttentionShape, pool: PoolShape) -> Any:
     """Return the columns of one token's K: whole columns of the device, as it is written."""
     per_column = packing(shape.storage, pool.lanes).per_column
@@ -131,12 +159,12 @@ def attention_geometry(shape: AttentionShape, schedule: AttentionSchedule, pool:
         context=context,
         last_score=kernels.score(last_tokens),
         last_context=kernels.context(last_tokens),
-        blocks=_plain(blocks),
-        block_tokens=_plain(block_tokens),
-        key_rows=_plain(ceil_div(room, tokens_of_row)),
-        value_rows=_plain(ceil_div(room, tokens_of_segment) * context.rows_per_segment),
-        units_per_channel=_plain(units_per_channel),
-        active_channels=_plain(shape.units * schedule.token_split / units_per_channel),
+        blocks=plain(blocks),
+        block_tokens=plain(block_tokens),
+        key_rows=plain(ceil_div(room, tokens_of_row)),
+        value_rows=plain(ceil_div(room, tokens_of_segment) * context.rows_per_segment),
+        units_per_channel=plain(units_per_channel),
+        active_channels=plain(shape.units * schedule.token_split / units_per_channel),
     )
 
 
@@ -176,8 +204,3 @@ class _Kernels:
             growing=True,
             packed=self.packed,
         )
-
-
-def _plain(value: Any) -> Any:
-    """Return Python scalars for zero-dimensional results, so that lowering works on them."""
-    return value.item() if isinstance(value, np.generic) else value

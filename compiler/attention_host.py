@@ -10,6 +10,7 @@ from configs.device import Host
 
 # Exponential, sum, maximum, scale and division per score: host operations counted per score.
 SOFTMAX_OPERATIONS = 10
+ROUNDING_OPERATIONS = 4  # of a value that is stored narrow: magnitude, maximum, division, rounding
 SCALE_BYTES = 2  # of a token's K or V of one head: bf16
 
 
@@ -22,6 +23,15 @@ def softmax_ns(shape: AttentionShape, host: Host, tokens: Any) -> Any:
     scaled = int(shape.storage.host_scale)
     moved = 2 * scores * shape.value_bytes + scaled * 2 * shape.units * tokens * SCALE_BYTES
     return host_work_ns(host, moved, (SOFTMAX_OPERATIONS + 2 * scaled) * scores)
+
+
+def rounding_ns(shape: AttentionShape, host: Host) -> Any:
+    """Return the host's time to round the newest K and V to a narrow cache's format: read, written, scales written."""
+    heads = 2 * shape.units * shape.queries
+    values = heads * shape.head_dim
+    scales = heads * SCALE_BYTES * int(shape.storage.host_scale)
+    moved = values * shape.value_bytes + values * shape.storage.bits / 8 + scales
+    return host_work_ns(host, moved, ROUNDING_OPERATIONS * values)
 
 
 def context_sum_ns(shape: AttentionShape, split: Any, blocks: Any, host: Host) -> Any:

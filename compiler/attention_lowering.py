@@ -9,9 +9,9 @@ the scores of one, the channels compute those of the next and the context of the
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
+from compiler.attention import AttentionGeometry, AttentionShape, BusiestDevice, attention_geometry, busiest_device
 from compiler.attention_append import AppendPlaces, key_writes, value_writes
-from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
+from compiler.attention_host import context_sum_ns, host_attention_ns, rounding_ns, softmax_ns
 from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import Geometry, ceil_div
 from compiler.host_cost import host_work_ns
@@ -19,6 +19,7 @@ from compiler.kernel_events import read_slots, written_columns
 from compiler.matvec import MatVecKernel, Operands
 from compiler.schedule import AttentionSchedule, Place, PoolShape, schedule_text
 from configs.device import Host
+from configs.number_format import INPUT_BITS
 from simulator.isa import Affine, Command, Kind, Program
 from simulator.step import HostPhase, Phase, PimPhase
 
@@ -53,7 +54,12 @@ class AttentionLowering:
             values = 2 * self.shape.units * self.shape.queries * self.shape.head_dim
             moved = ceil_div(values * self.shape.storage.bits, 8) * 2
             return (HostPhase("kv append on host", self.shape.name, host_work_ns(self.host, moved, 0), launch=False),)
-        return (self._append_phase("k append", self.key_append()),)
+        append = self._append_phase("k append", self.key_append())
+        if self.shape.storage.bits == INPUT_BITS:
+            return (append,)
+        # Part of the host's operator that makes K and V, whose launch is counted there.
+        work_ns = float(rounding_ns(self.shape, self.host))
+        return (HostPhase("kv rounding", self.shape.name, work_ns, launch=False), append)
 
     def attend_phases(self) -> tuple[Phase, ...]:
         """Scores, the newest V while the host does its softmax, then contexts and their join where there are parts."""
@@ -138,22 +144,26 @@ class AttentionLowering:
     def _score_phase(self, block: int) -> PimPhase:
         """Queries go once to the channels that share a unit's tokens."""
         kernel, _ = self.sizes.kernels(block)
-        copies = self.sizes.active_channels / self.schedule.token_split
-        return self._kernel_phase("score", self.score_program(block), kernel, copies, SOON)
+        return self._kernel_phase("score", self.score_program(block), kernel, int(self._busiest.query_copies), SOON)
 
     def _context_phase(self, block: int, after: int) -> PimPhase:
         """Weights go to each channel, its own."""
         _, kernel = self.sizes.kernels(block)
-        return self._kernel_phase("context", self.context_program(block), kernel, self.sizes.active_channels, (after,))
+        return self._kernel_phase("context", self.context_program(block), kernel, int(self._busiest.channels), (after,))
+
+    @property
+    def _busiest(self) -> BusiestDevice:
+        return busiest_device(self.sizes, self.schedule.token_split, self.pool, self.devices)
 
     def _kernel_phase(
-        self, name: str, program: Program, kernel: Geometry, copies: float, after: tuple[int, ...]
+        self, name: str, program: Program, kernel: Geometry, copies: int, after: tuple[int, ...]
     ) -> PimPhase:
+        """Chunks are those of the busiest device's link."""
         sizes, value = self.sizes, self.shape.value_bytes
-        column = self.pool.lanes * value * copies / self.devices
-        down = tuple(int(columns * column) for columns in written_columns(kernel)) * sizes.units_per_channel
-        entry = kernel.reuse * self.pool.banks * value * sizes.active_channels / self.devices
-        up = tuple(int(slots * entry) for slots in read_slots(kernel)) * sizes.units_per_channel
+        column = self.pool.lanes * value * copies
+        down = tuple(columns * column for columns in written_columns(kernel)) * sizes.units_per_channel
+        entry = kernel.reuse * self.pool.banks * value * int(self._busiest.channels)
+        up = tuple(slots * entry for slots in read_slots(kernel)) * sizes.units_per_channel
         name = f"{self.shape.name} {name}"
         return PimPhase(name, self.shape.name, program, down, up, sizes.active_channels, after)
 
@@ -166,6 +176,7 @@ class AttentionLowering:
     def _append_phase(self, name: str, program: Program, after: tuple[int, ...] | None = None) -> PimPhase:
         bits = self.shape.units * self.shape.queries * self.shape.head_dim * self.shape.storage.bits
         split = self.schedule.token_split
-        active = self.sizes.active_channels / split * min(self.shape.queries, split)
+        fullest = ceil_div(self.shape.queries, split)  # tokens that the program appends; other parts hold fewer
+        active = self.sizes.active_channels * self.shape.queries / (split * fullest)
         moved = ceil_div(bits, 8 * self.devices)
         return PimPhase(f"{self.shape.name} {name}", self.shape.name, program, (moved,), (), active, after)

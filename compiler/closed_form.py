@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry
-from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
+from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry, busiest_device
+from compiler.attention_host import context_sum_ns, host_attention_ns, rounding_ns, softmax_ns
 from compiler.chain import ChainParts, chain_cycles, kernel_chain
 from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
@@ -28,6 +28,7 @@ from compiler.linear import (
 )
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place
 from configs.device import Host, Link
+from configs.number_format import INPUT_BITS
 from simulator.isa import CODE_OF, KINDS, Kind
 
 Floats = NDArray[np.float64]
@@ -143,9 +144,9 @@ def attention_form(
     host, and by the way of the first scores to the last context.
     """
     sizes = attention_geometry(shape, schedule, table.pool)
-    one = sizes.active_channels / costs.devices
-    scores = _Blocks(sizes.score, sizes.last_score, one / schedule.token_split, one)
-    contexts = _Blocks(sizes.context, sizes.last_context, one, one)
+    busy = busiest_device(sizes, schedule.token_split, table.pool, costs.devices)
+    scores = _Blocks(sizes.score, sizes.last_score, busy.query_copies, busy.channels)
+    contexts = _Blocks(sizes.context, sizes.last_context, busy.channels, busy.channels)
     first, _ = _blocks_bound(scores, sizes, np.minimum(sizes.blocks - 1, 1), shape, schedule, table, costs)
     score_bound, score_parts = _blocks_bound(scores, sizes, sizes.blocks, shape, schedule, table, costs)
     context_bound, context_parts = _blocks_bound(contexts, sizes, sizes.blocks, shape, schedule, table, costs)
@@ -160,8 +161,9 @@ def attention_form(
     busiest = np.max([parts["channel"], parts["up"], parts["down"], softmax], axis=0) + 2 * costs.latency
     through = np.maximum(busiest, first + costs.launched(block_ns) + context_bound)
     bound = np.where(sizes.blocks > 1, through, in_turn) + join
+    rounding = costs.cycles(rounding_ns(shape, costs.host)) if shape.storage.bits < INPUT_BITS else 0.0
     commands = _attention_commands(sizes) + _append_commands(shape, sizes)
-    form = TaskForm(sizes.rows, commands, bound, parts | {"host": softmax + join})
+    form = TaskForm(sizes.rows, commands, bound + rounding, parts | {"host": softmax + join + rounding})
     return _on_host_where(schedule.place, form, costs.launched(host_attention_ns(shape, costs.host)))
 
 

@@ -61,7 +61,7 @@ def packing(storage: Storage, lanes: Any) -> Packing:
         return Packing(per_column)
     group = np.maximum(storage.group // np.asarray(lanes), 1)
     scales_per_column = np.maximum(np.asarray(lanes) * INPUT_BITS // storage.scale_bits, 1)
-    return Packing(per_column, _plain(group), _plain(scales_per_column * group))
+    return Packing(per_column, plain(group), plain(scales_per_column * group))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +153,23 @@ def geometry(
     groups = ceil_div(slots, group)
     spills = (order == LoopOrder.SPILL) & (groups > 1) & (segments > 1)
     return Geometry(
-        vectors=_plain(vectors),
-        reuse=_plain(reuse),
-        banks=_plain(pool.banks),
-        total_columns=_plain(total_columns),
-        segment_columns=_plain(segment),
-        segments=_plain(segments),
-        tail_columns=_plain(tail),
-        slots=_plain(slots),
-        slots_per_row=_plain(per_row),
-        tail_slots_per_row=_plain(tail_fit * per_row),
-        tail_stride=_plain(tail_stride),
-        group_slots=_plain(group),
-        groups=_plain(groups),
-        rows_per_segment=_plain(ceil_div(slots, per_row)),
-        tail_rows=_plain(ceil_div(slots, tail_fit * per_row)),
-        spills=_plain(spills),
-        segment_stride=_plain(stride),
+        vectors=plain(vectors),
+        reuse=plain(reuse),
+        banks=plain(pool.banks),
+        total_columns=plain(total_columns),
+        segment_columns=plain(segment),
+        segments=plain(segments),
+        tail_columns=plain(tail),
+        slots=plain(slots),
+        slots_per_row=plain(per_row),
+        tail_slots_per_row=plain(tail_fit * per_row),
+        tail_stride=plain(tail_stride),
+        group_slots=plain(group),
+        groups=plain(groups),
+        rows_per_segment=plain(ceil_div(slots, per_row)),
+        tail_rows=plain(ceil_div(slots, tail_fit * per_row)),
+        spills=plain(spills),
+        segment_stride=plain(stride),
         packing=packed,
     )
 
@@ -207,7 +207,7 @@ def _chunks(shape: Geometry) -> Any:
     return (shape.segments - 1) * ceil_div(shape.segment_columns, chunk) + ceil_div(shape.tail_columns, chunk)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return Python scalars for zero-dimensional results, so that lowering works on ints."""
     return (
         value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value

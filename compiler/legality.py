@@ -133,6 +133,16 @@ def legal(place: Any, applied: Iterable[Rule]) -> NDArray[np.bool_]:
     return np.asarray(~broken | (place == Place.HOST))
 
 
+def all_reasons(
+    shape: LinearShape | AttentionShape, schedule: LinearSchedule | AttentionSchedule, pool: PoolShape
+) -> tuple[str, ...]:
+    """Return every reason why an operator cannot run so; empty when it can."""
+    return (
+        *reasons(shape.name, schedule.place, rules(shape, schedule, pool)),
+        *kernel_reasons(shape.name, schedule, shape.storage),
+    )
+
+
 def kernel_reasons(task: str, schedule: LinearSchedule | AttentionSchedule, stored: Storage) -> tuple[str, ...]:
     """Return why a kernel written by hand cannot serve a schedule; empty for the generated one."""
     if not isinstance(schedule, LinearSchedule) or schedule.kernel == GENERATED:

@@ -38,7 +38,6 @@ from compiler.refresh_bound import refresh_cycles
 from compiler.schedule import PoolShape
 from configs.number_format import INPUT_BITS, Storage, accesses_per_column
 
-SPLITS = tuple(2**power for power in range(11))
 HOST_PLACE = "place on the host"
 
 
@@ -86,7 +85,7 @@ def linear_lower_bound(
     `since_refresh` is how many cycles before its start a refresh fell due: 0 for a step of this operator alone.
     """
     pool = table.pool
-    splits = [split for split in SPLITS if split <= max(1, shape.inputs)]
+    splits = _splits(pool, shape.inputs)
     candidates = [_linear_candidate(shape, split, table, costs, since_refresh) for split in splits]
     whole = _linear_work(shape, 1, pool)
     row_cycles = whole.rows * _row_period(shape.storage, table)
@@ -94,6 +93,13 @@ def linear_lower_bound(
     raw_bandwidth = accesses * table.timing["nCCDMAC"]
     host = costs.launched(host_linear_ns(shape, costs.host))
     return _best(candidates, host, row_cycles, raw_bandwidth)
+
+
+def _splits(pool: PoolShape, most: int) -> list[int]:
+    """Return every split that leaves none of some device's channels over."""
+    counts = {int(count) for count in np.ravel(pool.channels)}
+    largest = min(max(counts), max(most, 1))
+    return [split for split in range(1, largest + 1) if any(count % split == 0 for count in counts)]
 
 
 def _linear_work(shape: LinearShape, split: int, pool: PoolShape) -> Work:
@@ -152,7 +158,7 @@ def attention_lower_bound(shape: AttentionShape, table: DeviceTable, costs: Syst
     Blocks of tokens may be worked on side by side. So the channel needs scores and contexts in series, or one of them
     beside the way of the first scores, or of the last ones, through the host.
     """
-    splits = [split for split in SPLITS if split <= max(1, shape.tokens - shape.queries + 1)]
+    splits = _splits(table.pool, shape.tokens - shape.queries + 1)
     candidates = [_attention_candidate(shape, split, table, costs) for split in splits]
     score, context = _attention_work(shape, 1, table.pool)
     row_cycles = (score.rows + context.rows) * _row_period(shape.storage, table)

@@ -166,7 +166,8 @@ def _attention(task: Task, formats: StoredFormats, queries: int) -> AttentionSha
         heads=_integer(task, "heads"),
         kv_heads=_integer(task, "kv_heads"),
         head_dim=_integer(task, "head_dim"),
-        tokens=min(context, window) if window else context,
+        # Each query sees its own window: together they reach back further by the queries before the newest.
+        tokens=min(context, window + queries - 1) if window else context,
         cache=formats.cache,
         queries=queries,
     )

@@ -14,6 +14,9 @@ def check_command(
     batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
     weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
     kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
+    speculative: Annotated[
+        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
+    ] = 1,
     schedules: Annotated[int, typer.Option(help="random legal schedules of every operator", min=0)] = 4,
     seed: Annotated[int, typer.Option(help="of the random schedules", min=0)] = 0,
     json: Annotated[bool, typer.Option("--json", help="print a record per schedule as JSON")] = False,
@@ -31,11 +34,12 @@ def check_command(
     from autotune.numerics_check import check_model
     from autotune.problem_spec import import_workload
     from autotune.run_settings import RunSettings
+    from autotune.scenario import require_formats
     from compiler.lowering import System
     from configs.device import load_device
     from configs.errors import UserError
 
-    settings = RunSettings(model, hardware, batch, context_length, weights=weights, kv=kv)
+    settings = RunSettings(model, hardware, batch, context_length, weights=weights, kv=kv, speculative=speculative)
     device = load_device(hardware)
     if device.processing_unit is None:
         raise UserError(
@@ -44,14 +48,16 @@ def check_command(
             found="plain DRAM",
             way_out="use gddr6-aim",
         )
-    shapes = import_workload(model, batch, context_length, settings.formats()).schedulables
-    found = list(check_model(shapes, System(device, 1), schedules, seed))
+    settings.require_consistent()
+    workload = import_workload(model, batch, context_length, settings.formats(), speculative)
+    require_formats(workload, device)
+    found = list(check_model(workload.schedulables, System(device, 1), schedules, seed))
     if json:
         print(dumps([item.record() for item in found], indent=1))
     else:
         table = Table("task", "schedule", "format", "kernels run", "verdict", title=f"{model} on {device.name}")
         for item in found:
-            verdict = "passed" if item.passed else item.report
+            verdict = "passed" if item.passed and item.kernels else item.report
             table.add_row(item.task, item.mapping, item.stored, str(item.kernels), verdict)
         Console().print(table)
     raise typer.Exit(DONE if all(item.passed for item in found) else ANSWER_IS_NO)

@@ -35,6 +35,9 @@ def compile_command(
     devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
     weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
     kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
+    speculative: Annotated[
+        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
+    ] = 1,
     mapping: Annotated[str, typer.Option(help="schedules: hand, overlapped or tuned")] = MAPPING,
     run: Annotated[Path | None, typer.Option(help="instead of a model: the folder of a finished run")] = None,
     point: Annotated[int | None, typer.Option(help="point of the run; by default its fastest", min=0)] = None,
@@ -50,13 +53,14 @@ def compile_command(
     from autotune.chosen_design import MAPPINGS, settings_of_run
     from autotune.compile_dump import require_empty, write_dump
     from autotune.compile_forms import Kind, graph_form, prepared
+    from autotune.compiled import require_known
     from autotune.imported import import_in_stages
     from autotune.run_settings import RunSettings
 
     kind = Kind(_among(emit, tuple(Kind), "--emit"))
     _among(mapping, tuple(MAPPINGS), "--mapping")
-    given = (hardware, context_length, batch, devices, weights, kv, mapping)
-    _require_model_or_run(model, run, point, given != ("", 4096, 1, "1", "bf16", "bf16", MAPPING))
+    given = (hardware, context_length, batch, devices, weights, kv, speculative, mapping)
+    _require_model_or_run(model, run, point, given != ("", 4096, 1, "1", "bf16", "bf16", 1, MAPPING))
     _require_target(out, json)
     if dump is not None:
         require_empty(dump)
@@ -71,7 +75,9 @@ def compile_command(
             devices=devices,
             weights=weights,
             kv=kv,
+            speculative=speculative,
         )
+    require_known(settings)
     imported = import_in_stages(settings)
     if kind is Kind.GRAPH and dump is None:
         form, title = graph_form(imported, operator), imported.config.name
@@ -160,7 +166,7 @@ def _require_model_or_run(model: str, run: Path | None, point: int | None, other
         raise UserError(
             where="explore compile --run",
             expected="the run alone: it has its own hardware, scenario and schedules",
-            found="one of --hardware, --context, --batch, --devices, --weights, --kv, --mapping",
+            found="one of --hardware, --context, --batch, --devices, --weights, --kv, --speculative, --mapping",
             way_out="leave it out, or give a model instead of the run",
         )
 

@@ -31,6 +31,11 @@ def timeline_command(
     batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
     context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
     devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
+    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
+    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
+    speculative: Annotated[
+        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
+    ] = 1,
     detail: Annotated[
         str, typer.Option(help="operators shown down to their commands: none, first (of every task) or all")
     ] = "first",
@@ -50,12 +55,22 @@ def timeline_command(
     _require_targets(out, csv)
     _require_among(detail, tuple(Detail), "--detail")
     _require_among(mapping, tuple(MAPPINGS), "--mapping")
-    own = (hardware, mapping, batch, context_length, devices) == ("gddr6-aim", "hand", 1, 4096, "1")
+    given = (hardware, mapping, batch, context_length, devices, weights, kv, speculative)
+    own = given == ("gddr6-aim", "hand", 1, 4096, "1", "bf16", "bf16", 1)
     _require_run_or_model(run, model, own)
     if run is not None:
         inside = inside_of_run(run, point)
     else:
-        settings = RunSettings(model=model, hardware=hardware, batch=batch, context=context_length, devices=devices)
+        settings = RunSettings(
+            model=model,
+            hardware=hardware,
+            batch=batch,
+            context=context_length,
+            devices=devices,
+            weights=weights,
+            kv=kv,
+            speculative=speculative,
+        )
         inside = inside_of_mapping(settings, mapping)
     save_timeline(inside, Detail(detail), out)
     if csv is not None:
@@ -97,7 +112,7 @@ def _require_run_or_model(run: Path | None, model: str, only_defaults: bool) -> 
         raise UserError(
             where="explore timeline RUN_FOLDER",
             expected="the run alone: it has its own hardware, mapping, batch, context and devices",
-            found="one of --hardware, --mapping, --batch, --context, --devices",
+            found="one of --hardware, --mapping, --batch, --context, --devices, --weights, --kv, --speculative",
             way_out="leave it out, or give --model instead of the run",
         )
 

@@ -53,6 +53,7 @@ def tune_command(
         speculative=speculative,
     )
     spec = problem_spec(settings)
+    _require_schedule_knobs(tuple(spec.restrictions))
     scenario = spec().scenario
     shapes, system = scenario.space.schedulables, scenario.system_of_base
     rows = operator_rows(shapes, tune(shapes, system, simulations, spec.restrictions), system)
@@ -60,6 +61,19 @@ def tune_command(
         print(dumps([row.record() for row in rows], indent=1))
     else:
         _print_table(rows, f"{scenario.workload.model} on {system.devices} x {system.device.name}")
+
+
+def _require_schedule_knobs(names: tuple[str, ...]) -> None:
+    from configs.errors import UserError
+
+    for name in names:
+        if "." not in name:
+            raise UserError(
+                where=f"--set {name}",
+                expected="a schedule knob, TASK.KNOB or *.KNOB: operators are tuned on one device",
+                found="a knob of the device",
+                way_out="give another device with --hardware, or search devices with explore --model",
+            )
 
 
 def _print_table(rows: "Sequence[OperatorRow]", title: str) -> None:

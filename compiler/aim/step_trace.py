@@ -26,12 +26,13 @@ class TracedPhase:
     instructions: tuple[Instruction, ...]
 
 
-def traced_phases(tasks: tuple[TaskPhases, ...], channels: int, devices: int) -> Iterator[TracedPhase]:
+def traced_phases(tasks: tuple[TaskPhases, ...], channels: int) -> Iterator[TracedPhase]:
     """Yield the phases on the channels; raises UserError for a program that AiM instructions cannot say."""
     for task in tasks:
         for phase in task.phases:
             if isinstance(phase, PimPhase):
-                taking_part = min(channels, ceil(phase.active_channels / devices))
+                # Channels that take part lie in blocks, so that the first device has as many as any.
+                taking_part = min(channels, ceil(phase.active_channels))
                 yield _traced(task.task, phase, tuple(range(taking_part)))
 
 

@@ -31,12 +31,14 @@ ON_HOST = "placed on host"
 Case = TypeVar("Case", LinearCase, AttentionCase)
 
 
-def numerics_of(schedule: Schedule, device: Device, stored: NumberFormat = NumberFormat.BF16) -> NumericsReport:
+def numerics_of(
+    schedule: Schedule, device: Device, stored: NumberFormat = NumberFormat.BF16, queries: int = 1
+) -> NumericsReport:
     """Return the report of a schedule for weights or a cache of a format on a device.
 
-    It is kept for schedules and devices that share their structure.
+    It is kept for schedules and devices that share their structure. `queries` tokens are appended at a time.
     """
-    return _numerics(schedule, _structure(device), stored)
+    return _numerics(schedule, _structure(device), stored, queries)
 
 
 def check_linear(
@@ -54,9 +56,10 @@ def check_attention(
     device: Device,
     rewrite: Rewrite = as_lowered,
     cache: NumberFormat = NumberFormat.BF16,
+    queries: int = 1,
 ) -> NumericsReport:
     """Check an attention schedule; `rewrite` may change each program, by name, before it is executed."""
-    return _check_attention(schedule, _structure(device), rewrite, cache)
+    return _check_attention(schedule, _structure(device), rewrite, cache, queries)
 
 
 def _structure(device: Device) -> PoolShape:
@@ -65,12 +68,12 @@ def _structure(device: Device) -> PoolShape:
 
 
 @lru_cache(maxsize=4096)
-def _numerics(schedule: Schedule, pool: PoolShape, stored: NumberFormat) -> NumericsReport:
+def _numerics(schedule: Schedule, pool: PoolShape, stored: NumberFormat, queries: int) -> NumericsReport:
     match schedule:
         case LinearSchedule():
             return _check_linear(schedule, pool, as_lowered, stored)
         case AttentionSchedule():
-            return _check_attention(schedule, pool, as_lowered, stored)
+            return _check_attention(schedule, pool, as_lowered, stored, queries)
 
 
 def _check_linear(schedule: LinearSchedule, pool: PoolShape, rewrite: Rewrite, weights: NumberFormat) -> NumericsReport:
@@ -81,11 +84,11 @@ def _check_linear(schedule: LinearSchedule, pool: PoolShape, rewrite: Rewrite, w
 
 
 def _check_attention(
-    schedule: AttentionSchedule, pool: PoolShape, rewrite: Rewrite, cache: NumberFormat
+    schedule: AttentionSchedule, pool: PoolShape, rewrite: Rewrite, cache: NumberFormat, queries: int
 ) -> NumericsReport:
     if schedule.place is Place.HOST:
         return passed(schedule, 0, ON_HOST)
-    cases = attention_cases(schedule, pool, cache)
+    cases = attention_cases(schedule, pool, cache, queries)
     return _report(schedule, cases, lambda case: check_attention_case(case, rewrite))
 
 

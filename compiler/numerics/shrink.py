@@ -108,7 +108,7 @@ def _smaller_attention(case: AttentionCase) -> Iterator[AttentionCase]:
     if shape.queries > 1 and schedule.score_reuse * schedule.context_reuse == 1:
         yield _attention(replace(case, shape=replace(shape, queries=1)))
     for tokens in _less(shape.tokens):
-        yield _attention(replace(case, shape=replace(shape, tokens=max(tokens, schedule.token_split))))
+        yield _attention(replace(case, shape=replace(shape, tokens=max(tokens, schedule.token_split, shape.queries))))
     for dimensions in _less(shape.head_dim):
         yield _attention(replace(case, shape=replace(shape, head_dim=dimensions)))
 

@@ -120,10 +120,23 @@ def _ragged_slots(probe: Geometry) -> int:
 
 
 def attention_cases(
-    schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat = NumberFormat.BF16
+    schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat = NumberFormat.BF16, queries: int = 1
 ) -> tuple[AttentionCase, ...]:
-    """Return two growing caches: V over the end of a segment and of a column, K over the end of a row."""
-    return (_value_case(schedule, pool, cache), _key_case(schedule, pool, cache))
+    """Return two growing caches: V over the end of a segment and of a column, K over the end of a row.
+
+    With several queries, so many tokens are appended at every step.
+    """
+    cases = (_value_case(schedule, pool, cache), _key_case(schedule, pool, cache))
+    return tuple(_with_queries(case, queries) for case in cases) if queries > 1 else cases
+
+
+def _with_queries(case: AttentionCase, queries: int) -> AttentionCase:
+    """Return the case with several new tokens a step: as many steps as grow the cache by as much, but two at least."""
+    steps = max(2, ceil_div(case.steps, queries))
+    tokens = max(case.shape.tokens, queries)
+    shape = replace(case.shape, queries=queries, tokens=tokens, capacity=tokens + steps * queries)
+    rows = 1 + int(attention_geometry(shape, case.schedule, case.pool).rows)
+    return replace(case, shape=shape, steps=steps, pool=replace(case.pool, rows=rows))
 
 
 def _value_case(schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat) -> AttentionCase:

@@ -289,3 +289,26 @@ def test_the_bound_names_what_binds():
     assert binding(65536, 64, 8.0) == "link up"
     assert binding(16, 65536, 32.0) == "link down"
     assert binding(16, 65536, 1.0) == "place on the host"
+
+
+@pytest.mark.parametrize(
+    ("devices", "link_gb_per_s", "shape", "split"),
+    [
+        (3, 4.0, ((512,), 98304), 3),
+        (5, 8.0, ((64,), 81920), 5),
+        (3, 16.0, ((64,), 12288), 3),
+        (6, 8.0, ((96,), 9216), 6),
+    ],
+)
+def test_no_split_beats_the_bound_whatever_divides_the_channels(devices, link_gb_per_s, shape, split):
+    link = BASE.link.model_copy(update={"bandwidth_gb_per_s": link_gb_per_s})
+    device = BASE.model_copy(update={"link": link})
+    linear = LinearShape("slow link", *shape, 1)
+    simulator, system = StepSimulator(device), System(device, devices)
+    for order in LoopOrder:
+        for preactivate in (True, False):
+            schedule = LinearSchedule(reduction_split=split, order=order, preactivate=preactivate)
+            assert not reasons("slow link", Place.PIM, rules(linear, schedule, system.pool))
+            phases = lower_task(linear, {"slow link": schedule}, system)
+            report = simulator.run(Step((TaskPhases("slow link", phases),), (0,), ((),)))
+            assert report.latency_cycles >= bound_of(linear, device, devices, 0).pim_cycles[0]

@@ -54,7 +54,7 @@ def issued_there(phases: tuple[TracedPhase, ...]) -> Counter[str]:
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_cycles_differ_by_what_the_controller_there_does_later_or_not_at_all(mapping: str, batch: int) -> None:
     for task in small_step(mapping, batch).tasks:
-        phases = tuple(traced_phases((task,), 32, 1))
+        phases = tuple(traced_phases((task,), 32))
         ours = Counter(str(command.kind) for phase in phases for command in walk(phase.program))
         if not ours["MAC16"]:
             continue
@@ -70,12 +70,12 @@ def test_cycles_differ_by_what_the_controller_there_does_later_or_not_at_all(map
 @pytest.mark.parametrize("operator", ["embedding", "kv_append"])
 def test_the_end_of_a_trace_does_not_wait_for_the_last_ordinary_access(operator: str) -> None:
     (task,) = (task for task in small_step("overlapped", 1).tasks if task.task == operator)
-    phases = tuple(traced_phases((task,), 32, 1))
+    phases = tuple(traced_phases((task,), 32))
     assert aim_cycles(text_of(phases), DEVICE) <= engine_cycles(phases, DEVICE)
 
 
 def test_a_trace_parses_back_to_its_instructions() -> None:
-    phases = tuple(traced_phases(small_step("overlapped", 1).tasks, 32, 1))
+    phases = tuple(traced_phases(small_step("overlapped", 1).tasks, 32))
     instructions = tuple(item for phase in phases for item in phase.instructions)
     assert parse_trace(text_of(phases), DEVICE.organisation).instructions == (*instructions, end_of_trace(32))
     assert {Opcode.MAC_ABK, Opcode.WR_GB, Opcode.RD_MAC, Opcode.WR_SBK, Opcode.WR_ABK, Opcode.RD_SBK} <= {
@@ -85,7 +85,7 @@ def test_a_trace_parses_back_to_its_instructions() -> None:
 
 def test_as_many_channels_take_part_as_the_phase_says() -> None:
     (append,) = (task for task in small_step("overlapped", 1).tasks if task.task == "kv_append")
-    (phase,) = traced_phases((append,), 32, 1)
+    (phase,) = traced_phases((append,), 32)
     channels = {item.channels for item in phase.instructions}
     assert channels == {tuple(range(int(append.phases[0].active_channels)))}
 
@@ -94,4 +94,4 @@ def test_programs_of_narrow_values_are_refused() -> None:
     task = small_step("overlapped", 1).tasks[2]
     narrow = replace(task.phases[0], program=replace(task.phases[0].program, accesses_per_column=2))
     with pytest.raises(UserError, match="found 8 bit"):
-        list(traced_phases((replace(task, phases=(narrow,)),), 32, 1))
+        list(traced_phases((replace(task, phases=(narrow,)),), 32))
