@@ -70,6 +70,7 @@ def explore_command(
     if context.invoked_subcommand is not None:
         return
     if not model:
+        _require_no_options(context)
         print(context.get_help())
         raise typer.Exit(0)
     from autotune.commands.explore import explore_and_print
@@ -89,6 +90,20 @@ def explore_command(
         speculative=speculative,
     )
     raise typer.Exit(explore_and_print(settings, out=out, workers=workers, resume=resume, quiet=quiet, as_json=json))
+
+
+def _require_no_options(context: typer.Context) -> None:
+    """Raise UserError where options of the main job were given, but not what it is about."""
+    from configs.errors import UserError
+
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        raise UserError(
+            where="explore",
+            expected="--model, the model to explore devices and schedules for",
+            found=f"{', '.join(given)} without it",
+            way_out="give --model llama, or explore --help",
+        )
 
 
 def main() -> None:

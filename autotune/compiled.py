@@ -15,12 +15,12 @@ from autotune.problem_spec import spec_of_workload
 from autotune.run_settings import RunSettings
 from autotune.scenario import fewest_devices, require_formats, routing_loads
 from autotune.stored_points import stored_point
-from compiler.legality import reasons, rules
+from compiler.legality import all_reasons
 from compiler.lowering import System, lower_steps
 from compiler.memory.capacity import capacity_plan, require_capacity
 from compiler.routing import ExpertLoad
 from compiler.schedule import Schedule
-from compiler.workload import Workload
+from compiler.workload import BF16_THROUGHOUT, Workload
 from configs.device import Device, load_device
 from configs.errors import UserError
 from simulator.aim.rules import rules_of
@@ -58,6 +58,7 @@ class Compiled:
         names = known_operators(self.workload)
         if operator not in names:
             raise unknown_operator(operator, names)
+        require_legal(self, operator)
         index = names.index(operator)
         alone = replace(self.workload, sequence=(index,), dependencies=((),))
         return lower_steps(alone, self.schedules, self.system, (self.loads[:1],))[0]
@@ -82,9 +83,19 @@ def unknown_operator(found: str, known: list[str]) -> UserError:
     )
 
 
-def require_known(settings: RunSettings) -> None:
-    """Raise UserError for a device, number of devices or combination that no form can be made of."""
+def require_known(settings: RunSettings, *, aim: bool) -> None:
+    """Raise UserError for a device, number of devices or combination that no form can be made of.
+
+    AiM instructions multiply 16-bit values only.
+    """
     load_device(settings.hardware)
+    if aim and settings.formats() != BF16_THROUGHOUT:
+        raise UserError(
+            where="--emit aim",
+            expected="weights and cache of bf16, the values that AiM instructions multiply",
+            found=f"{settings.weights} and {settings.kv}",
+            way_out="leave out --weights and --kv, or take --emit program",
+        )
     settings.device_count()
     settings.require_consistent()
 
@@ -154,20 +165,17 @@ def _mapped(settings: RunSettings, workload: Workload, base: Device, mapping: st
     compiled = Compiled(
         workload, schedules, system, routing_loads(workload, settings.seed, skewed=False), f"{mapping} mapping"
     )
-    _require_legal(compiled, whole)
+    if whole:
+        require_legal(compiled)
     return compiled
 
 
-def _require_legal(compiled: Compiled, whole: bool) -> None:
+def require_legal(compiled: Compiled, operator: str = "") -> None:
+    """Raise UserError for schedules that are not legal: of one operator, or of all, which have to fit too."""
+    shapes = [shape for shape in compiled.workload.schedulables if _belongs(shape.name, operator)]
     pool = compiled.system.pool
-    found = [
-        reason
-        for shape in compiled.workload.schedulables
-        for reason in reasons(
-            shape.name, compiled.schedules[shape.name].place, rules(shape, compiled.schedules[shape.name], pool)
-        )
-    ]
-    if not found and whole:
+    found = [reason for shape in shapes for reason in all_reasons(shape, compiled.schedules[shape.name], pool)]
+    if not found and not operator:
         plan = capacity_plan(compiled.workload, compiled.schedules, compiled.system)
         if not plan.fits:
             found.append(f"{plan.rows_needed} rows of every bank needed of {plan.rows_available}")
@@ -176,8 +184,13 @@ def _require_legal(compiled: Compiled, whole: bool) -> None:
             where=compiled.title,
             expected="a legal design",
             found="; ".join(found),
-            way_out="add devices (--devices auto), shorten the context, or take another mapping or one --op",
+            way_out="take --mapping tuned or one --op, or other devices (--devices auto) or context",
         )
+
+
+def _belongs(scheduled: str, operator: str) -> bool:
+    """Return whether a scheduled operator is part of one of the step: experts have two, an append its attention."""
+    return not operator or scheduled == operator or scheduled.startswith(f"{operator}_") or operator == "kv_append"
 
 
 def _usable_device(hardware: str) -> Device:

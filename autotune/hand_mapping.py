@@ -100,7 +100,9 @@ def _segment(pool: PoolShape, reuse: int) -> int:
 def _token_split(shape: AttentionShape, pool: PoolShape) -> int:
     """Return the split that occupies every channel when there are fewer units than channels."""
     split = 1
-    while shape.units * split * 2 <= pool.channels and pool.channels % (split * 2) == 0:
+    while (
+        shape.units * split * 2 <= min(pool.channels, shape.units * shape.tokens) and pool.channels % (split * 2) == 0
+    ):
         split *= 2
     return split
 

@@ -45,6 +45,12 @@ class RunSettings:
                 way_out="give fewer, or a longer --context",
             )
 
+    def scenario_text(self) -> str:
+        """Return the model and its scenario in a line."""
+        several = f", {self.speculative} tokens verified together" if self.speculative > 1 else ""
+        formats = f"weights {self.weights}, cache {self.kv}"
+        return f"{self.model}, batch {self.batch}, context {self.context}{several}, {formats},"
+
     def formats(self) -> StoredFormats:
         """Return what weights and caches are stored as; raises UserError for a format that is not known."""
         return StoredFormats(_format("--weights", self.weights, STORAGE), _format("--kv", self.kv, CACHE_STORAGE))

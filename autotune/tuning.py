@@ -6,7 +6,7 @@ spaces short; whether it was reached is part of the answer.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,17 +64,20 @@ def tune(
     system: System,
     most_simulations: int = MOST_SIMULATIONS,
     restrictions: Restrictions = NO_RESTRICTIONS,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Tuned, ...]:
     """Tune every operator; `restrictions` replace the values of knobs, as in `autotune.space`.
 
-    Raises UserError for an operator that has no legal schedule.
+    `say` is told of each operator before it is begun. Raises UserError for an operator that has no legal schedule.
     """
     simulator = StepSimulator(system.device)
     space = space_of(tuple(shapes), restrictions)
-    return tuple(
-        _Operator(shape, system, space, simulator).tuned(hand_schedules(shape, system), most_simulations)
-        for shape in shapes
-    )
+    found = []
+    for shape in shapes:
+        say(f"tuning {shape.name}")
+        operator = _Operator(shape, system, space, simulator)
+        found.append(operator.tuned(hand_schedules(shape, system), most_simulations))
+    return tuple(found)
 
 
 def legal_schedules(

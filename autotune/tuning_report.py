@@ -1,18 +1,22 @@
 """What a tuning found, operator by operator: who wrote the fastest, by how much, and how far it is from the bounds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from autotune.tuning import Tuned
+from autotune.hand_mapping import HAND_MAPPINGS
+from autotune.scenario import Scenario
+from autotune.tuning import TUNED, Tuned
 from compiler.closed_form import SystemCosts
 from compiler.device_table import device_table
+from compiler.legality import all_reasons
 from compiler.linear import LinearShape
 from compiler.lower_bound import attention_lower_bound, linear_lower_bound
-from compiler.lowering import System
-from compiler.schedule import schedule_text
+from compiler.lowering import System, lower_steps
+from compiler.schedule import Schedule, schedule_text
 from compiler.workload import Schedulable
+from simulator.timeline import StepSimulator
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,25 @@ class OperatorRow:
     def record(self) -> dict[str, object]:
         """Return a plain record for JSON."""
         return asdict(self)
+
+
+def step_cycles(scenario: Scenario, tuned: Mapping[str, Schedule]) -> dict[str, int]:
+    """Return the cycles of a whole step under every mapping by hand that is legal, and the tuned one.
+
+    Operators share host, link and channels there, so that the best alone need not be the best together.
+    """
+    system, workload = scenario.system_of_base, scenario.workload
+    mappings = {name: mapping(workload.schedulables, system) for name, mapping in HAND_MAPPINGS.items()} | {
+        TUNED: tuned
+    }
+    simulator = StepSimulator(system.device)
+    found = {}
+    for name, schedules in mappings.items():
+        if not any(all_reasons(shape, schedules[shape.name], system.pool) for shape in workload.schedulables):
+            steps = lower_steps(workload, schedules, system, scenario.uniform_loads[:1])
+            found[name] = simulator.run(steps[0]).latency_cycles
+            simulator.forget()
+    return found
 
 
 def operator_rows(shapes: Sequence[Schedulable], tuned: Sequence[Tuned], system: System) -> tuple[OperatorRow, ...]:

@@ -97,7 +97,7 @@ def linear_lower_bound(
 
 def _splits(pool: PoolShape, most: int) -> list[int]:
     """Return every split that leaves none of some device's channels over."""
-    counts = {int(count) for count in np.ravel(pool.channels)}
+    counts = {int(count) for count in np.ravel(pool.channels)} or {1}
     largest = min(max(counts), max(most, 1))
     return [split for split in range(1, largest + 1) if any(count % split == 0 for count in counts)]
 
@@ -160,10 +160,9 @@ def attention_lower_bound(shape: AttentionShape, table: DeviceTable, costs: Syst
     """
     splits = _splits(table.pool, shape.tokens - shape.queries + 1)
     candidates = [_attention_candidate(shape, split, table, costs) for split in splits]
-    score, context = _attention_work(shape, 1, table.pool)
-    row_cycles = (score.rows + context.rows) * _row_period(shape.storage, table)
     pool = table.pool
     accesses = shape.kv_bytes * 8 / (pool.channels * pool.banks * pool.lanes * INPUT_BITS)
+    row_cycles = np.ceil(accesses / pool.columns) * _row_period(shape.storage, table)
     host = costs.launched(host_attention_ns(shape, costs.host))
     return _best(candidates, host, row_cycles, accesses * table.timing["nCCDMAC"])
 

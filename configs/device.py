@@ -86,7 +86,7 @@ class ProcessingUnit(Record):
     global_buffer_bytes: PositiveInt
     value_bytes: PositiveInt
     arithmetic: Literal["bf16-products-fp32-tree-fp32-accumulate-bf16-readout"]
-    formats: tuple[NumberFormat, ...] = (NumberFormat.BF16,)
+    formats: Annotated[tuple[NumberFormat, ...], Field(min_length=1)] = (NumberFormat.BF16,)
 
 
 class Band(Record):

@@ -88,6 +88,7 @@ def load_model_config(name_or_path: str | Path) -> ModelConfig:
         return parse_model_config(read_json_object(path / "config.json"), path.resolve().name)
     if path.exists() or path.suffix == ".json" or len(path.parts) > 1:
         name = path.resolve().parent.name if path.name == "config.json" else path.stem
+        name = " ".join(name.split())  # a name stands in one line of every text
         return parse_model_config(read_json_object(path), name)
     known = (*ALIASES, *built_in_models())
     close = difflib.get_close_matches(text.lower(), known, n=3, cutoff=0.5)

@@ -9,10 +9,13 @@ from configs.errors import UserError
 from simulator.isa import KINDS, OPERANDS, ZERO, Affine, Command, Instruction, Kind, Loop, Program
 
 INDENT = "  "
-TERM = re.compile(r"(-?\d+)?%(\d+)")
-AFFINE = re.compile(r"-?\d+(\+(-?\d+)?%\d+)*|(-?\d+)?%\d+(\+(-?\d+)?%\d+)*")
-COUNT = re.compile(r"\d+")
-ACCESSES = re.compile(r"accesses_per_column ([1-9]\d*)")
+NUMBER = r"-?[0-9]{1,18}"
+ONE_TERM = rf"(?:{NUMBER})?%[0-9]{{1,2}}"
+TERM = re.compile(rf"({NUMBER})?%([0-9]{{1,2}})")
+AFFINE = re.compile(rf"{NUMBER}(\+{ONE_TERM})*|{ONE_TERM}(\+{ONE_TERM})*")
+COUNT = re.compile(r"[0-9]{1,18}")
+ACCESSES = re.compile(r"accesses_per_column ([124])")
+MOST_LOOPS = 64  # of nested loops
 NAMES = frozenset(str(kind) for kind in KINDS)
 
 
@@ -36,6 +39,8 @@ def parse_program(text: str, source: str = "program text") -> Program:
             accesses = int(found[1])
         elif statement.startswith("loop "):
             blocks.append((_parse_count(statement, where), []))
+            if len(blocks) > MOST_LOOPS:
+                raise _error(where, f"loops nested at most {MOST_LOOPS} deep", "deeper ones")
         elif statement == "}":
             count, body = blocks.pop()
             if not blocks:

@@ -20,17 +20,18 @@ from configs.errors import UserError
 from simulator.program_text import parse_program, print_program
 from simulator.step import HostPhase, Phase, PimPhase, Step, TaskPhases
 
-NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
-NUMBERS = r"[0-9]+(?:,[0-9]+)*"
+NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:e[+-]?[0-9]{1,3})?"
+NUMBERS = r"[0-9]{1,9}(?:,[0-9]{1,9})*"
 AFTER = rf"after (?P<after>previous|start|{NUMBERS})"
-CHUNKS = r"-|[0-9]+(?:x[0-9]+)?(?:,[0-9]+(?:x[0-9]+)?)*"
+CHUNK = r"[0-9]{1,18}(?:x[0-9]{1,6})?"
+CHUNKS = rf"-|{CHUNK}(?:,{CHUNK})*"
 NAMES = r'"(?P<name>[^"]*)" owner "(?P<owner>[^"]*)"'
 TASK = re.compile(r"task (?P<name>.+)", re.ASCII)
 HOST = re.compile(rf"host {NAMES} work_ns (?P<work>{NUMBER}) (?P<launch>launch|resume) {AFTER}", re.ASCII)
 PIM = re.compile(
     rf"pim {NAMES} channels (?P<channels>{NUMBER}) down (?P<down>{CHUNKS}) up (?P<up>{CHUNKS}) {AFTER}", re.ASCII
 )
-RUN = re.compile(rf"(?P<task>[0-9]+)(?: after (?P<after>{NUMBERS}))?", re.ASCII)
+RUN = re.compile(rf"(?P<task>[0-9]{{1,9}})(?: after (?P<after>{NUMBERS}))?", re.ASCII)
 ORDER, END = "order", "end"
 
 

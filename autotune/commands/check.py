@@ -17,7 +17,7 @@ def check_command(
     speculative: Annotated[
         int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
     ] = 1,
-    schedules: Annotated[int, typer.Option(help="random legal schedules of every operator", min=0)] = 4,
+    schedules: Annotated[int, typer.Option(help="random legal schedules of every operator", min=0, max=1000)] = 4,
     seed: Annotated[int, typer.Option(help="of the random schedules", min=0)] = 0,
     json: Annotated[bool, typer.Option("--json", help="print a record per schedule as JSON")] = False,
 ) -> None:
@@ -55,9 +55,16 @@ def check_command(
     if json:
         print(dumps([item.record() for item in found], indent=1))
     else:
-        table = Table("task", "schedule", "format", "kernels run", "verdict", title=f"{model} on {device.name}")
+        title = f"{settings.scenario_text()} on {device.name}"
+        table = Table("task", "schedule", "format", "kernels run", "verdict", title=title)
         for item in found:
             verdict = "passed" if item.passed and item.kernels else item.report
             table.add_row(item.task, item.mapping, item.stored, str(item.kernels), verdict)
         Console().print(table)
+        ran = [item for item in found if item.kernels]
+        right = sum(item.passed for item in ran)
+        print(
+            f"{right} of {len(ran)} schedules passed: every value as the declared order of additions gives it, bit by "
+            "bit, exact on integers, and within the rounding bound of fp64"
+        )
     raise typer.Exit(DONE if all(item.passed for item in found) else ANSWER_IS_NO)

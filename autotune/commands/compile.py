@@ -77,7 +77,7 @@ def compile_command(
             kv=kv,
             speculative=speculative,
         )
-    require_known(settings)
+    require_known(settings, aim=kind is Kind.AIM)
     imported = import_in_stages(settings)
     if kind is Kind.GRAPH and dump is None:
         form, title = graph_form(imported, operator), imported.config.name

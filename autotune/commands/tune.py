@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from autotune.tuning_report import OperatorRow
+    from compiler.workload import Schedulable
 
 PLAIN_WIDTH = 150
 
@@ -23,6 +24,7 @@ def tune_command(
         int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
     ] = 1,
     devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
+    operator: Annotated[str, typer.Option("--op", help="one operator, such as down_proj; by default all")] = "",
     simulations: Annotated[int, typer.Option(help="most schedules simulated for an operator", min=1)] = 200,
     restrict: Annotated[
         list[str] | None, typer.Option("--set", help="fix or range a schedule knob: TASK.KNOB=V or *.KNOB=V,W")
@@ -39,7 +41,7 @@ def tune_command(
     from autotune.problem_spec import problem_spec
     from autotune.run_settings import RunSettings
     from autotune.tuning import tune
-    from autotune.tuning_report import operator_rows
+    from autotune.tuning_report import operator_rows, step_cycles
 
     settings = RunSettings(
         model=model,
@@ -55,12 +57,29 @@ def tune_command(
     spec = problem_spec(settings)
     _require_schedule_knobs(tuple(spec.restrictions))
     scenario = spec().scenario
-    shapes, system = scenario.space.schedulables, scenario.system_of_base
-    rows = operator_rows(shapes, tune(shapes, system, simulations, spec.restrictions), system)
+    shapes, system = _chosen(scenario.space.schedulables, operator), scenario.system_of_base
+    tuned = tune(shapes, system, simulations, spec.restrictions, say=_say)
+    rows = operator_rows(shapes, tuned, system)
+    steps = {} if operator else step_cycles(scenario, {item.name: item.schedule for item in tuned})
     if json:
-        print(dumps([row.record() for row in rows], indent=1))
-    else:
-        _print_table(rows, f"{scenario.workload.model} on {system.devices} x {system.device.name}")
+        print(dumps({"operators": [row.record() for row in rows], "step_cycles": steps}, indent=1))
+        return
+    _print_table(rows, f"{settings.scenario_text()} on {system.devices} x {system.device.name}")
+    if steps:
+        print("whole step:", ", ".join(f"{name} {cycles:,} cycles" for name, cycles in steps.items()))
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _chosen(shapes: "tuple[Schedulable, ...]", operator: str) -> "tuple[Schedulable, ...]":
+    from autotune.compiled import unknown_operator
+
+    chosen = tuple(shape for shape in shapes if operator in ("", shape.name))
+    if not chosen:
+        raise unknown_operator(operator, [shape.name for shape in shapes])
+    return chosen
 
 
 def _require_schedule_knobs(names: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from autotune.hand_mapping import HAND_MAPPINGS
 from autotune.tuning import TUNED, tune
 from compiler.attention import AttentionShape
 from compiler.linear import LinearShape
@@ -75,3 +76,9 @@ def test_tokens_of_few_heads_are_spread_over_all_channels(llama: Workload) -> No
     ]
     print(f"whole step: {steps[0].latency_cycles} and {steps[1].latency_cycles} cycles")
     assert steps[0].latency_cycles / steps[1].latency_cycles >= 2
+
+
+def test_mappings_by_hand_are_legal_for_a_single_token() -> None:
+    shape = AttentionShape("attention", 1, 8, 2, 64, 1)
+    (found,) = tune([shape], SYSTEM, 5)
+    assert set(found.hand_cycles) == set(HAND_MAPPINGS)

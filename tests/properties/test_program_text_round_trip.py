@@ -35,3 +35,19 @@ def test_text_follows_the_grammar():
 def test_text_outside_the_grammar_is_refused_with_its_line(text):
     with pytest.raises(UserError, match="program text"):
         parse_program(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ACT row=" + "9" * 5000,
+        "loop " + "9" * 5000 + " {\n}",
+        "loop \u0663 {\n}",
+        "accesses_per_column 3",
+        "loop 1 {\n" * 3000 + "}\n" * 3000,
+    ],
+    ids=["digits", "count", "other digits", "accesses", "depth"],
+)
+def test_text_beyond_the_limits_of_the_grammar_is_a_mistake_with_its_line(text):
+    with pytest.raises(UserError, match="line"):
+        parse_program(text)
