@@ -30,10 +30,12 @@ from compiler.tasks import tasks_of
 from compiler.workload import workload_of
 from configs.device import Device, load_device
 from configs.model_config import load_model_config
+from configs.refresh import Refresh, RefreshPolicy
 from simulator.step import PimPhase, Step, TaskPhases
 from simulator.timeline import StepSimulator
 
 SIMULATED = 40  # distinct schedules of each operator
+THOROUGH = 300  # the same for the printed tables
 PACINGS = (1, 2, 4)
 MODELS = ("llama-2-7b", "llama-3.1-8b")
 CONTEXT = 128  # any: linear operators do not depend on it
@@ -142,7 +144,7 @@ def report(title: str, shapes: Sequence[LinearShape], device: Device) -> None:
     print(f"\n{title}")
     print(f"{'operator':16}{'rows':>6}{'bound':>9}{'simulated':>11}{'bound':>8}{'raw rows':>10}  binds    schedule")
     for shape in shapes:
-        found = best_found(shape, simulator)
+        found = best_found(shape, simulator, THOROUGH)
         print(
             f"{shape.name:16}{found.rows:6}{float(found.bound.pim_cycles[0]):9.0f}{found.cycles:11}"
             f"{found.of_bound:8.3f}{found.of_rows:10.3f}  {found.bound.binding():8} {schedule_text(found.schedule)}",
@@ -151,9 +153,16 @@ def report(title: str, shapes: Sequence[LinearShape], device: Device) -> None:
 
 
 def main() -> None:
-    """Print the plain matrices and the operators of the models named, or of two."""
+    """Print plain matrices, also without refresh and with it postponed, and operators of the models named."""
     device = load_device("gddr6-aim")
-    report("plain matrices, outputs x inputs", plain_shapes(), device)
+    refreshed = {
+        "": device.refresh,
+        ", without refresh": Refresh(policy=RefreshPolicy.NONE),
+        ", seven of eight refreshes postponed": Refresh(postponed=7),
+    }
+    for how, refresh in refreshed.items():
+        own = device.model_copy(update={"refresh": refresh})
+        report(f"plain matrices, outputs x inputs{how}", plain_shapes(), own)
     for model in sys.argv[1:] or MODELS:
         report(model, model_shapes(model), device)
 
