@@ -69,7 +69,8 @@ def attention_cases(random: Random) -> Iterator[AttentionCase]:
             registers=random.choice((4, 8, 16)),
             preactivate=random.random() < 0.5,
         )
-        steps, tokens, queries = random.randint(1, 3), random.randint(split, 500), random.choice((1, 1, 2, 5))
+        steps, queries = random.randint(1, 3), random.choice((1, 1, 2, 5))
+        tokens = random.randint(max(split, queries), 500)
         shape = AttentionShape(
             "attention", 1, 3 * group, 3, random.randint(1, 70), tokens, 2, tokens + steps * queries,
             cache=random.choice(tuple(CACHE_STORAGE)), queries=queries,
