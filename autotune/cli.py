@@ -15,6 +15,7 @@ from autotune.commands.compile import compile_command
 from autotune.commands.hardware import hardware_command
 from autotune.commands.import_model import import_command
 from autotune.commands.models import models_command
+from autotune.commands.options import Batch, Context, Devices, Kv, Speculative, Weights
 from autotune.commands.replay import replay_command
 from autotune.commands.timeline import timeline_command
 from autotune.commands.tune import tune_command
@@ -38,18 +39,12 @@ def explore_command(
     model: Annotated[str, typer.Option(help="built-in model, alias such as llama, or path of a config.json")] = "",
     budget: Annotated[int, typer.Option(help="design points to compile and simulate", min=1)] = 500,
     hardware: Annotated[str, typer.Option(help="base device: a name or the path of a .yaml file")] = "gddr6-aim",
-    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
-    context_length: Annotated[
-        int, typer.Option("--context", help="tokens in the KV cache, the newest included", min=1)
-    ] = 4096,
-    weights: Annotated[str, typer.Option(help="number format of the layers' weights, such as int8 or mxfp4")] = "bf16",
-    kv: Annotated[str, typer.Option(help="number format of the KV cache: bf16, fp16, int8, fp8 or int4")] = "bf16",
-    speculative: Annotated[
-        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
-    ] = 1,
-    devices: Annotated[
-        str, typer.Option(help="devices behind the host: a number, or auto for as many as needed")
-    ] = "1",
+    batch: Batch = 1,
+    context_length: Context = 4096,
+    weights: Weights = "bf16",
+    kv: Kv = "bf16",
+    speculative: Speculative = 1,
+    devices: Devices = "1",
     seed: Annotated[int, typer.Option(help="every random choice follows from it", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="result folder; by default a new one under runs/")] = None,
     restrict: Annotated[

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from autotune.commands.options import require_among
+
 DEVICE = "gddr6-aim-compat"
 MAPPINGS = ("cent",)
 FORMATS = ("aim",)
@@ -36,10 +38,10 @@ def baseline_command(
 
     explore baseline --mapping cent --model llama-2-7b --context 1024 --channels 8
     """
-    _require("--mapping", mapping, MAPPINGS)
-    _require("--of", of, ("cent", "ours", "both"))
+    require_among(mapping, MAPPINGS, "--mapping")
+    require_among(of, ("cent", "ours", "both"), "--of")
     if emit or out is not None:
-        _require("--emit", emit, FORMATS)
+        require_among(emit, FORMATS, "--emit")
     from autotune.baseline_block import compare_block
     from autotune.baseline_report import Which, json_fields, print_comparison, write_traces
     from configs.device import load_device
@@ -58,18 +60,6 @@ def baseline_command(
     print_comparison(found, title)
     for name, path in traces.items():
         print(f"{name}: {path}")
-
-
-def _require(option: str, value: str, known: tuple[str, ...]) -> None:
-    from configs.errors import UserError
-
-    if value not in known:
-        raise UserError(
-            where=f"{option} {value}".strip(),
-            expected=" or ".join(known),
-            found=repr(value),
-            way_out=f"use {option} {known[0]}",
-        )
 
 
 def _print_json(content: dict[str, object]) -> None:

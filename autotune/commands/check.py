@@ -1,22 +1,26 @@
 """`explore check`: execute a model's mappings functionally and compare every value."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.commands.options import Batch, Context, Kv, Speculative, Weights
 from autotune.exit_codes import ANSWER_IS_NO, DONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from autotune.numerics_check import Checked
 
 
 def check_command(
     model: Annotated[str, typer.Argument(help="built-in model, alias, or path of a config.json")],
     hardware: Annotated[str, typer.Option(help="device to check on")] = "gddr6-aim",
-    context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
-    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
-    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
-    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
-    speculative: Annotated[
-        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
-    ] = 1,
+    context_length: Context = 4096,
+    batch: Batch = 1,
+    weights: Weights = "bf16",
+    kv: Kv = "bf16",
+    speculative: Speculative = 1,
     schedules: Annotated[int, typer.Option(help="random legal schedules of every operator", min=0, max=1000)] = 4,
     seed: Annotated[int, typer.Option(help="of the random schedules", min=0)] = 0,
     json: Annotated[bool, typer.Option("--json", help="print a record per schedule as JSON")] = False,
@@ -27,9 +31,6 @@ def check_command(
     as it can be, and told with operator, schedule, first wrong element and the command that wrote it.
     """
     from json import dumps
-
-    from rich.console import Console
-    from rich.table import Table
 
     from autotune.numerics_check import check_model
     from autotune.problem_spec import import_workload
@@ -55,16 +56,22 @@ def check_command(
     if json:
         print(dumps([item.record() for item in found], indent=1))
     else:
-        title = f"{settings.scenario_text()} on {device.name}"
-        table = Table("task", "schedule", "format", "kernels run", "verdict", title=title)
-        for item in found:
-            verdict = "passed" if item.passed and item.kernels else item.report
-            table.add_row(item.task, item.mapping, item.stored, str(item.kernels), verdict)
-        Console().print(table)
-        ran = [item for item in found if item.kernels]
-        right = sum(item.passed for item in ran)
-        print(
-            f"{right} of {len(ran)} schedules passed: every value as the declared order of additions gives it, bit by "
-            "bit, exact on integers, and within the rounding bound of fp64"
-        )
+        _print_table(found, f"{settings.scenario_text()} on {device.name}")
     raise typer.Exit(DONE if all(item.passed for item in found) else ANSWER_IS_NO)
+
+
+def _print_table(found: "Sequence[Checked]", title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("task", "schedule", "format", "kernels run", "verdict", title=title)
+    for item in found:
+        verdict = "passed" if item.passed and item.kernels else item.report
+        table.add_row(item.task, item.mapping, item.stored, str(item.kernels), verdict)
+    Console().print(table)
+    ran = [item for item in found if item.kernels]
+    right = sum(item.passed for item in ran)
+    print(
+        f"{right} of {len(ran)} schedules passed: every value as the declared order of additions gives it, bit by "
+        "bit, exact on integers, and within the rounding bound of fp64"
+    )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.commands.options import Batch, Context, Devices, Kv, Speculative, Weights, require_among
 from autotune.exit_codes import DONE
 
 if TYPE_CHECKING:
@@ -30,14 +31,12 @@ def compile_command(
             help="device: a name or the path of a .yaml file", show_default=f"{HARDWARE}, for aim {HARDWARE}-compat"
         ),
     ] = "",
-    context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
-    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
-    devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
-    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
-    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
-    speculative: Annotated[
-        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
-    ] = 1,
+    context_length: Context = 4096,
+    batch: Batch = 1,
+    devices: Devices = "1",
+    weights: Weights = "bf16",
+    kv: Kv = "bf16",
+    speculative: Speculative = 1,
     mapping: Annotated[str, typer.Option(help="schedules: hand, overlapped or tuned")] = MAPPING,
     run: Annotated[Path | None, typer.Option(help="instead of a model: the folder of a finished run")] = None,
     point: Annotated[int | None, typer.Option(help="point of the run; by default its fastest", min=0)] = None,
@@ -57,8 +56,8 @@ def compile_command(
     from autotune.imported import import_in_stages
     from autotune.run_settings import RunSettings
 
-    kind = Kind(_among(emit, tuple(Kind), "--emit"))
-    _among(mapping, tuple(MAPPINGS), "--mapping")
+    kind = Kind(require_among(emit, tuple(Kind), "--emit"))
+    require_among(mapping, tuple(MAPPINGS), "--mapping")
     given = (hardware, context_length, batch, devices, weights, kv, speculative, mapping)
     _require_model_or_run(model, run, point, given != ("", 4096, 1, "1", "bf16", "bf16", 1, MAPPING))
     _require_target(out, json)
@@ -136,16 +135,6 @@ def _write(form: "Form", out: Path | None) -> "Written":
             return form(target)
     except OSError as error:
         raise unwritable(f"--out {out}", error) from error
-
-
-def _among(value: str, allowed: tuple[str, ...], where: str) -> str:
-    from configs.errors import UserError
-
-    if value not in allowed:
-        raise UserError(
-            where=where, expected=f"one of {', '.join(allowed)}", found=repr(value), way_out="give one of these"
-        )
-    return value
 
 
 def _require_model_or_run(model: str, run: Path | None, point: int | None, other_than_defaults: bool) -> None:

@@ -1,10 +1,11 @@
 """`explore timeline`: write the timeline of one design's decode step and tell how well it used what it ran on."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from autotune.commands.options import Batch, Context, Devices, Kv, Speculative, Weights, require_among
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,14 +29,12 @@ def timeline_command(
     ] = "",
     mapping: Annotated[str, typer.Option(help="how to map it: hand, overlapped or tuned")] = "hand",
     hardware: Annotated[str, typer.Option(help="device for it: a name or the path of a .yaml file")] = "gddr6-aim",
-    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
-    context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
-    devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
-    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
-    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
-    speculative: Annotated[
-        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
-    ] = 1,
+    batch: Batch = 1,
+    context_length: Context = 4096,
+    devices: Devices = "1",
+    weights: Weights = "bf16",
+    kv: Kv = "bf16",
+    speculative: Speculative = 1,
     detail: Annotated[
         str, typer.Option(help="operators shown down to their commands: none, first (of every task) or all")
     ] = "first",
@@ -53,8 +52,8 @@ def timeline_command(
     from simulator.step_trace import Detail
 
     _require_targets(out, csv)
-    _require_among(detail, tuple(Detail), "--detail")
-    _require_among(mapping, tuple(MAPPINGS), "--mapping")
+    require_among(detail, tuple(Detail), "--detail")
+    require_among(mapping, tuple(MAPPINGS), "--mapping")
     given = (hardware, mapping, batch, context_length, devices, weights, kv, speculative)
     own = given == ("gddr6-aim", "hand", 1, 4096, "1", "bf16", "bf16", 1)
     _require_run_or_model(run, model, own)
@@ -114,15 +113,6 @@ def _require_run_or_model(run: Path | None, model: str, only_defaults: bool) -> 
             expected="the run alone: it has its own hardware, mapping, batch, context and devices",
             found="one of --hardware, --mapping, --batch, --context, --devices, --weights, --kv, --speculative",
             way_out="leave it out, or give --model instead of the run",
-        )
-
-
-def _require_among(value: str, allowed: Sequence[str], where: str) -> None:
-    from configs.errors import UserError
-
-    if value not in allowed:
-        raise UserError(
-            where=where, expected=f"one of {', '.join(allowed)}", found=repr(value), way_out="give one of these"
         )
 
 

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.commands.options import Batch, Context, Devices, Kv, Speculative, Weights
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,14 +18,12 @@ PLAIN_WIDTH = 150
 def tune_command(
     model: Annotated[str, typer.Argument(help="built-in model, alias, or path of a config.json")],
     hardware: Annotated[str, typer.Option(help="device: a name or the path of a .yaml file")] = "gddr6-aim",
-    context_length: Annotated[int, typer.Option("--context", help="tokens in the KV cache", min=1)] = 4096,
-    batch: Annotated[int, typer.Option(help="sequences that decode together", min=1)] = 1,
-    weights: Annotated[str, typer.Option(help="number format of the layers' weights")] = "bf16",
-    kv: Annotated[str, typer.Option(help="number format of the KV cache")] = "bf16",
-    speculative: Annotated[
-        int, typer.Option(help="tokens of each sequence that are verified together", min=1, max=64)
-    ] = 1,
-    devices: Annotated[str, typer.Option(help="devices behind the host: a number, or auto")] = "1",
+    context_length: Context = 4096,
+    batch: Batch = 1,
+    weights: Weights = "bf16",
+    kv: Kv = "bf16",
+    speculative: Speculative = 1,
+    devices: Devices = "1",
     operator: Annotated[str, typer.Option("--op", help="one operator, such as down_proj; by default all")] = "",
     simulations: Annotated[int, typer.Option(help="most schedules simulated for an operator", min=1)] = 200,
     restrict: Annotated[

@@ -61,9 +61,9 @@ def test_json_and_traces_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mapping": "attacc"}, "expected cent"),
-        ({"emit": "text"}, "expected aim"),
-        ({"of": "theirs"}, "expected cent or ours or both"),
+        ({"mapping": "attacc"}, "expected one of cent"),
+        ({"emit": "text"}, "expected one of aim"),
+        ({"of": "theirs"}, "expected one of cent, ours, both"),
         ({"channels": 33}, "expected 1 to 32"),
         ({"model": "mixtral"}, "found experts"),
         ({"hardware": "hbm3"}, "without refresh"),
