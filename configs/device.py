@@ -42,6 +42,7 @@ class Organisation(Record):
     row_bytes: PositiveInt
     column_bytes: PositiveInt
     burst_bytes: PositiveInt = Field(description="bytes the external data bus moves in nBL cycles")
+    row_buffers: Literal[1, 2] = Field(1, description="of a bank; units multiply from the second while a row is opened")
 
     @model_validator(mode="after")
     def _columns_fill_rows(self) -> "Organisation":
@@ -78,7 +79,8 @@ class Organisation(Record):
 class ProcessingUnit(Record):
     """The multiply-accumulate unit beside each bank, and the buffer all units of a channel share.
 
-    `formats` are those of stored values that it multiplies with bf16 inputs; `value_bytes` are those of an input.
+    `formats` are those of stored values that it multiplies with bf16 inputs; `value_bytes` are those of an input. One
+    command multiplies a column with up to `vectors_per_multiply` vectors of the global buffer.
     """
 
     lanes: PositiveInt
@@ -87,6 +89,7 @@ class ProcessingUnit(Record):
     value_bytes: PositiveInt
     arithmetic: Literal["bf16-products-fp32-tree-fp32-accumulate-bf16-readout"]
     formats: Annotated[tuple[NumberFormat, ...], Field(min_length=1)] = (NumberFormat.BF16,)
+    vectors_per_multiply: PositiveInt = 1
 
 
 class Band(Record):
