@@ -3,33 +3,52 @@
 All begin with the problem's baselines. An illegal proposal of a sampler is repaired: the nearest legal design that is
 found by redrawing more and more of its knobs is evaluated in its place, and its figures are told for the proposal. A
 design that was evaluated before is told again without costing budget; after many of those in a row a random legal one
-takes the proposal's place. Nothing is told as failed: that stalls the samplers.
+takes the proposal's place. Nothing is told as failed: that stalls the samplers. They are told the same objectives as
+the search, and the margins of its requirements; what is known to miss one counts as illegal.
 """
 
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import optuna
 from optuna.samplers import BaseSampler, NSGAIISampler, TPESampler
 
+from autotune.goals import DEFAULT_GOALS, Goals, admit, judge_evaluations
 from autotune.layout import Layout, clean, keys, layout_of
-from autotune.problem import OBJECTIVES, Codes, Evaluation, Problem
+from autotune.problem import Codes, Evaluation, Problem
 from autotune.result import EvaluateBatch
 from autotune.sampling import stratified, uniform
-from autotune.study import distributions_of
+from autotune.study import distributions_of, tell_constraints
 
 PATIENCE = 20
 DRAWS = 1024
-Strategy = Callable[[Problem, int, int, EvaluateBatch], tuple[Evaluation, ...]]
 
 
-def random_search(problem: Problem, budget: int, seed: int, evaluate_batch: EvaluateBatch) -> tuple[Evaluation, ...]:
+class Strategy(Protocol):
+    """A search that is compared with ours: at most `budget` distinct designs, decided by the seed."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        budget: int,
+        seed: int,
+        evaluate_batch: EvaluateBatch,
+        goals: Goals = DEFAULT_GOALS,
+    ) -> tuple[Evaluation, ...]:
+        """Return the evaluations in the order proposed."""
+        ...
+
+
+def random_search(
+    problem: Problem, budget: int, seed: int, evaluate_batch: EvaluateBatch, goals: Goals = DEFAULT_GOALS
+) -> tuple[Evaluation, ...]:
     """Evaluate the baselines, then legal designs drawn uniformly."""
     rng = np.random.default_rng(seed)
     designs = clean(problem, problem.baselines())
-    for drawn in _random_legal(problem, layout_of(problem), rng):
+    for drawn in _random_legal(admit(problem, goals), layout_of(problem), rng):
         if len(designs) >= budget:
             break
         taken = set(keys(designs))
@@ -43,10 +62,11 @@ def optuna_search(
     budget: int,
     seed: int,
     evaluate_batch: EvaluateBatch,
+    goals: Goals = DEFAULT_GOALS,
 ) -> tuple[Evaluation, ...]:
     """Run one of Optuna's samplers by ask and tell until `budget` distinct legal designs are evaluated."""
-    study = optuna.create_study(directions=["minimize"] * len(OBJECTIVES), sampler=make_sampler(seed))
-    return _AskTell(problem, study, budget, seed, evaluate_batch).run()
+    study = optuna.create_study(directions=["minimize"] * len(goals.objectives), sampler=make_sampler(seed))
+    return _AskTell(problem, study, budget, seed, evaluate_batch, goals).run()
 
 
 def _nsga2(population: int, seed: int) -> BaseSampler:
@@ -72,22 +92,30 @@ class _AskTell:
     """One run of an Optuna sampler."""
 
     def __init__(
-        self, problem: Problem, study: optuna.Study, budget: int, seed: int, evaluate_batch: EvaluateBatch
+        self,
+        problem: Problem,
+        study: optuna.Study,
+        budget: int,
+        seed: int,
+        evaluate_batch: EvaluateBatch,
+        goals: Goals,
     ) -> None:
-        self._problem = problem
+        self._problem = admit(problem, goals)
+        self._baselines = clean(problem, problem.baselines())
+        self._first = set(keys(self._baselines))
+        self._goals = goals
         self._study = study
         self._budget = budget
         self._evaluate_batch = evaluate_batch
         self._layout = layout_of(problem)
         self._rng = np.random.default_rng(seed)
-        self._random = _random_legal(problem, self._layout, self._rng)
+        self._random = _random_legal(self._problem, self._layout, self._rng)
         self._distributions = distributions_of(problem.knobs)
         self._index = [{value: code for code, value in enumerate(knob.values)} for knob in problem.knobs]
         self._found: dict[bytes, Evaluation] = {}
 
     def run(self) -> tuple[Evaluation, ...]:
-        baselines = clean(self._problem, self._problem.baselines())[: self._budget]
-        for codes in baselines.tolist():
+        for codes in self._baselines[: self._budget].tolist():
             pairs = zip(self._problem.knobs, codes, strict=True)
             self._study.enqueue_trial({knob.label: knob.values[code] for knob, code in pairs})
         repeats = 0
@@ -100,7 +128,9 @@ class _AskTell:
             evaluation = self._evaluate(design)
             if evaluation is None:
                 break
-            self._study.tell(trial, list(evaluation.objectives))
+            judged = judge_evaluations(self._problem, self._goals, [evaluation])
+            tell_constraints(trial, self._goals, judged.margins[0].tolist())
+            self._study.tell(trial, judged.objectives[0].tolist())
         return tuple(self._found.values())
 
     def _evaluate(self, design: Codes) -> Evaluation | None:
@@ -117,6 +147,8 @@ class _AskTell:
         pairs = zip(self._problem.knobs, self._index, strict=True)
         codes = np.array([[index[trial.params[knob.label]] for knob, index in pairs]], dtype=np.int64)
         legal = clean(self._problem, codes)
+        if len(legal) == 0 and keys(codes)[0] in self._first:
+            return codes
         return legal if len(legal) else self._repair(codes)
 
     def _repair(self, codes: Codes) -> Codes | None:

@@ -67,7 +67,7 @@ def settings_of_run(folder: Path) -> RunSettings:
     stored = load_settings(folder)
     try:
         if stored is not None:
-            return stored_settings(stored)
+            return _of_one_scenario(folder, stored_settings(stored))
     except (KeyError, TypeError):
         # A damaged file is told like a missing one.
         pass
@@ -76,4 +76,15 @@ def settings_of_run(folder: Path) -> RunSettings:
         expected="the folder of a run",
         found=f"no {RUN_FILE}" if stored is None else f"a damaged {RUN_FILE}",
         way_out="give the folder that explore named, such as runs/NAME",
+    )
+
+
+def _of_one_scenario(folder: Path, settings: RunSettings) -> RunSettings:
+    if not settings.scenarios:
+        return settings
+    raise UserError(
+        where=str(folder),
+        expected="a run of one scenario",
+        found=f"one of {len(settings.scenarios)} scenarios",
+        way_out=f"give one of the folders in {folder / 'scenarios'}",
     )

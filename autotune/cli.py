@@ -4,11 +4,9 @@ Exit codes: 0 done, 1 the answer is no, 2 a user's mistake, 70 a bug, 130 interr
 they are used, so that `explore --help` is instant.
 """
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
+from autotune.commands import explore_options as opt
 from autotune.commands.baseline import baseline_command
 from autotune.commands.check import check_command
 from autotune.commands.compile import compile_command
@@ -17,6 +15,7 @@ from autotune.commands.import_model import import_command
 from autotune.commands.models import models_command
 from autotune.commands.options import Batch, Context, Devices, Kv, Speculative, Weights
 from autotune.commands.replay import replay_command
+from autotune.commands.sensitivity import sensitivity_command
 from autotune.commands.timeline import timeline_command
 from autotune.commands.tune import tune_command
 from autotune.exit_codes import run_to_exit_code
@@ -25,6 +24,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_
 app.command("baseline")(baseline_command)
 app.command("replay")(replay_command)
 app.command("timeline")(timeline_command)
+app.command("sensitivity")(sensitivity_command)
 app.command("tune")(tune_command)
 app.command("import")(import_command)
 app.command("check")(check_command)
@@ -36,27 +36,28 @@ app.command("hardware")(hardware_command)
 @app.callback(invoke_without_command=True)
 def explore_command(
     context: typer.Context,
-    model: Annotated[str, typer.Option(help="built-in model, alias such as llama, or path of a config.json")] = "",
-    budget: Annotated[int, typer.Option(help="design points to compile and simulate", min=1)] = 500,
-    hardware: Annotated[str, typer.Option(help="base device: a name or the path of a .yaml file")] = "gddr6-aim",
+    model: opt.Model = "",
+    budget: opt.Budget = 500,
+    hardware: opt.Hardware = "gddr6-aim",
     batch: Batch = 1,
     context_length: Context = 4096,
     weights: Weights = "bf16",
     kv: Kv = "bf16",
     speculative: Speculative = 1,
     devices: Devices = "1",
-    seed: Annotated[int, typer.Option(help="every random choice follows from it", min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(help="result folder; by default a new one under runs/")] = None,
-    restrict: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="fix or range a knob: NAME=V, NAME=V,W or NAME=A..B; schedules as TASK.KNOB or *.KNOB"
-        ),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="processes; 0 takes one per core", min=0)] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="continue an interrupted run of the same settings")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="show no progress")] = False,
-    json: Annotated[bool, typer.Option("--json", help="print the Pareto front as JSON")] = False,
+    seed: opt.Seed = 0,
+    objectives: opt.Objectives = "latency,energy,area",
+    require: opt.Require = None,
+    at_most: opt.AtMost = None,
+    at_least: opt.AtLeast = None,
+    restrict: opt.Restrict = None,
+    scenario: opt.Scenarios = None,
+    study: opt.Study = None,
+    out: opt.Out = None,
+    workers: opt.Workers = 0,
+    resume: opt.Resume = False,
+    quiet: opt.Quiet = False,
+    json: opt.AsJson = False,
 ) -> None:
     """Find Pareto-optimal processing-in-memory devices and schedules for decoding a language model.
 
@@ -64,41 +65,14 @@ def explore_command(
     """
     if context.invoked_subcommand is not None:
         return
-    if not model:
-        _require_no_options(context)
+    if not model and study is None:
+        opt.require_no_options(context)
         print(context.get_help())
         raise typer.Exit(0)
+    settings = opt.chosen_settings(context, study)
     from autotune.commands.explore import explore_and_print
-    from autotune.run_settings import RunSettings
 
-    settings = RunSettings(
-        model=model,
-        hardware=hardware,
-        batch=batch,
-        context=context_length,
-        devices=devices,
-        budget=budget,
-        seed=seed,
-        restrictions=tuple(restrict or ()),
-        weights=weights,
-        kv=kv,
-        speculative=speculative,
-    )
     raise typer.Exit(explore_and_print(settings, out=out, workers=workers, resume=resume, quiet=quiet, as_json=json))
-
-
-def _require_no_options(context: typer.Context) -> None:
-    """Raise UserError where options of the main job were given, but not what it is about."""
-    from configs.errors import UserError
-
-    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
-    if given:
-        raise UserError(
-            where="explore",
-            expected="--model, the model to explore devices and schedules for",
-            found=f"{', '.join(given)} without it",
-            way_out="give --model llama, or explore --help",
-        )
 
 
 def main() -> None:

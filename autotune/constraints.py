@@ -5,24 +5,20 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from autotune.causes import LEVERS
+from autotune.architect.against_base import against_lines
+from autotune.architect.beside import NOTHING_BESIDE, Beside
+from autotune.architect.binding import BindingLimit, binding_limits
+from autotune.architect.sentences import binding_lines, knee_lines, smallest_lines
+from autotune.architect.smallest import SmallestDevice, smallest_devices
 from autotune.feasibility import Feasibility
-from autotune.findings import (
-    LEAST_GAIN_PER_DOUBLING,
-    LEAST_SUPPORT,
-    BindingLimit,
-    Knee,
-    Step,
-    binding_limits,
-    front_steps,
-    knees,
-    knob_steps,
-)
+from autotune.findings import LEAST_GAIN_PER_DOUBLING, LEAST_SPREAD, Step, front_steps, knees, knob_steps
 from autotune.finished import FinishedRun
 from autotune.front_gap import Gap, gap
-from autotune.units import MS_PER_NS
+from autotune.merit import titles
+from autotune.requirement_findings import NearestPoint, RequirementCount, miss_text, nearest_misses, requirement_counts
+from autotune.units import four_digits
 
-SCHEMA = "constraints/1"
+SCHEMA = "constraints/2"
 LISTED_REASONS = 8
 LEAST_STEP = 0.05
 
@@ -35,32 +31,35 @@ class Section:
     lines: tuple[str, ...]
 
 
-def write_constraints(run: FinishedRun) -> tuple[Path, Path]:
+def write_constraints(run: FinishedRun, found: Beside = NOTHING_BESIDE) -> tuple[Path, Path]:
     """Write both forms and return their paths."""
     as_json, as_prose = run.folder / "constraints.json", run.folder / "constraints.md"
-    as_json.write_text(json.dumps(constraints_json(run), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    text = "\n".join(f"## {item.heading}\n\n" + "".join(f"- {line}\n" for line in item.lines) for item in prose(run))
+    as_json.write_text(json.dumps(constraints_json(run, found), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    text = "\n".join(
+        f"## {item.heading}\n\n" + "".join(f"- {line}\n" for line in item.lines) for item in prose(run, found)
+    )
     as_prose.write_text(f"# Constraints\n\n{text}", encoding="utf-8")
     return as_json, as_prose
 
 
-def constraints_json(run: FinishedRun) -> dict[str, object]:
+def constraints_json(run: FinishedRun, beside: Beside = NOTHING_BESIDE) -> dict[str, object]:
     """Return every finding as plain values; points are numbers of evaluations."""
     found = gap(run)
     return {
         "schema": SCHEMA,
         "settings": run.shown_settings,
-        "binding_limits": [
-            {
-                "point": item.point,
-                "cause": str(item.cause),
-                "share_of_latency": item.share,
-                "shares_of_latency": {str(cause): share for cause, share in item.shares},
-                "waiting_share_of_latency": item.waiting,
-            }
-            for item in binding_limits(run)
+        "objectives": [
+            {"name": item.objective, "unit": item.unit, "sense": str(item.sense), "meaning": item.meaning}
+            for item in run.goals.objectives
         ],
+        "requirements": [asdict(item) for item in requirement_counts(run)],
+        "feasible_points": int(run.judged.feasible.sum()),
+        "nearest_to_feasible": [asdict(item) for item in nearest_misses(run)],
+        "binding_limits": [_limit_json(item) for item in binding_limits(run)],
+        "against_base": asdict(beside.against) if beside.against else None,
+        "smallest_devices": [_smallest_json(item) for item in smallest_devices(run)],
         "least_gain_per_doubling": LEAST_GAIN_PER_DOUBLING,
+        "least_spread": LEAST_SPREAD,
         "knees": [asdict(item) for item in knees(run)],
         "knob_steps": [_step_json(item) for item in knob_steps(run)],
         "front_steps": [_step_json(item) for item in front_steps(run)],
@@ -69,15 +68,54 @@ def constraints_json(run: FinishedRun) -> dict[str, object]:
     }
 
 
+def _limit_json(item: BindingLimit) -> dict[str, object]:
+    return {
+        "point": item.point,
+        "cause": str(item.cause),
+        "share_of_latency": item.share,
+        "shares_of_latency": {str(cause): share for cause, share in item.shares},
+        "waiting_share_of_latency": item.waiting,
+        "cadence_set_by": [str(term) for term in item.cadence_set_by],
+        "capacity_used_share": item.capacity_used_share,
+        "power_average_w": item.power_average_w,
+        "instructions_per_token": item.instructions_per_token,
+        "dispatcher_busy_share": item.dispatcher_busy_share,
+        "tight_requirements": list(item.tight_requirements),
+    }
+
+
+def _smallest_json(item: SmallestDevice) -> dict[str, object]:
+    near = item.smaller
+    return {
+        "target_latency_ns": item.target.latency_ns,
+        "target": item.target.source,
+        "base_point": item.target.base_point,
+        "point": item.point,
+        "area_mm2": item.area_mm2,
+        "fastest_smaller": near
+        and {
+            "point": near.point,
+            "area_mm2": near.area_mm2,
+            "excess_latency": near.excess,
+            "binding": _limit_json(near.binding),
+        },
+        "bound_area_mm2": item.bound_area_mm2,
+        "bounded_designs": item.bounded_designs,
+    }
+
+
 def _step_json(item: Step) -> dict[str, object]:
     return asdict(item) | {"knobs": {name: [before, after] for name, before, after in item.knobs}}
 
 
-def prose(run: FinishedRun) -> tuple[Section, ...]:
+def prose(run: FinishedRun, beside: Beside = NOTHING_BESIDE) -> tuple[Section, ...]:
     """Return the findings as sentences, each with the simulated points that back it."""
     sections = (
-        Section("Which limit binds", tuple(_binding_lines(binding_limits(run)))),
-        Section("Where each hardware knob stops paying", tuple(_knee_line(item) for item in knees(run) if item.best)),
+        Section("Requirements", tuple(_requirement_lines(requirement_counts(run), nearest_misses(run)))),
+        Section("Against the base device", tuple(against_lines(beside.against))),
+        Section("Which limit binds", tuple(binding_lines(binding_limits(run)))),
+        Section("The smallest device for a latency", tuple(smallest_lines(smallest_devices(run)))),
+        Section("Where each hardware knob stops paying", tuple(knee_lines(knees(run)))),
         Section(
             "What one step of a knob costs and buys, between two devices' fastest points (schedules differ)",
             tuple(_step_line(item) for item in knob_steps(run)),
@@ -87,43 +125,22 @@ def prose(run: FinishedRun) -> tuple[Section, ...]:
             tuple(_step_line(item) for item in front_steps(run) if item.latency_change >= LEAST_STEP),
         ),
         Section("Why sampled designs were illegal", tuple(_illegality_lines(run.result.feasibility))),
-        Section("How much is left", tuple(_gap_lines(gap(run), len(run.evaluations)))),
+        Section("How much is left", tuple(_gap_lines(run, gap(run)))),
     )
     return tuple(section for section in sections if section.lines)
 
 
-def _binding_lines(limits: Iterable[BindingLimit]) -> Iterable[str]:
-    """Join the points that one cause binds into one sentence, the most frequent cause first."""
-    grouped: dict[str, list[BindingLimit]] = {}
-    for item in limits:
-        grouped.setdefault(str(item.cause), []).append(item)
-    for cause, items in sorted(grouped.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        low, high = min(item.share for item in items), max(item.share for item in items)
-        amount = f"{low:.0%}" if len(items) == 1 else f"{low:.0%} to {high:.0%}"
+def _requirement_lines(counts: Iterable[RequirementCount], nearest: Iterable[NearestPoint]) -> Iterable[str]:
+    for item in counts:
+        unit = f" {item.unit}" if item.unit else ""
+        missed = f", which misses it by {item.best_excess:.1%}" if item.best_excess else ""
         yield (
-            f"{cause[0].upper()}{cause[1:]} is the largest part of the latency of "
-            f"{_points(item.point for item in items)} ({amount}); relaxed by {LEVERS[items[0].cause]}."
+            f"{item.requirement}: {item.violated} of {item.evaluated} evaluated designs violate it; the best value is "
+            f"{four_digits(item.best_value)}{unit} at point {item.best_point}{missed}."
         )
-
-
-def _knee_line(item: Knee) -> str:
-    latencies = ", ".join(
-        f"{best.latency_ns * MS_PER_NS:.4g} ms at {best.value}{_unit(item)} (point {best.point}, of {best.simulated})"
-        for best in item.best
-    )
-    name = item.knob.removesuffix("_bytes").replace("_", " ")
-    if len(item.best) == 1:
-        return f"{name}: only one value was simulated; lowest latency {latencies}."
-    supported = [best.value for best in item.best if best.simulated >= LEAST_SUPPORT]
-    if len(supported) < 2:
-        verdict = f"no verdict, fewer than two values were simulated {LEAST_SUPPORT} times"
-    elif item.knee is None:
-        verdict = f"still gains at least {LEAST_GAIN_PER_DOUBLING:.0%} at the largest value, {supported[-1]}"
-    elif item.knee == supported[-1]:
-        verdict = f"gains up to the largest value, {item.knee}"
-    else:
-        verdict = f"beyond {item.knee}{_unit(item)} a doubling gains less than {LEAST_GAIN_PER_DOUBLING:.0%}"
-    return f"{name}: {verdict}; lowest latency {latencies}."
+    for place, near in enumerate(nearest):
+        head = "No evaluated design meets all; the nearest, point" if place == 0 else "Next, point"
+        yield f"{head} {near.point}, misses {miss_text(near)}."
 
 
 def _step_line(item: Step) -> str:
@@ -140,7 +157,7 @@ def _illegality_lines(found: Feasibility) -> Iterable[str]:
         yield f"{item.count} of {found.explained} illegal ones: {item.reason} (for example: {item.example})."
 
 
-def _gap_lines(found: Gap | None, evaluated: int) -> Iterable[str]:
+def _gap_lines(run: FinishedRun, found: Gap | None) -> Iterable[str]:
     if found is None:
         return
     yield (
@@ -150,19 +167,11 @@ def _gap_lines(found: Gap | None, evaluated: int) -> Iterable[str]:
     yield (
         "As far as lower bounds of the sampled and the evaluated designs tell, no legal design of this space beats "
         f"this front by more than {found.factor - 1:.1%} in all objectives at once: next to any of them some Pareto "
-        f"point has at most {found.factor:.3g} times its latency, energy and area. The front is farthest from its "
-        f"bound near point {found.point}."
+        f"point is at most {found.factor:.3g} times worse in {titles(run.goals.objectives)}. The front is farthest "
+        f"from its bound near point {found.point}."
     )
     yield (
         f"This is relative to the roofline front, which was found by sampling and is not proved complete: "
-        f"{found.uncovered} of {evaluated} evaluated designs were not covered by the sample before they were added."
+        f"{found.uncovered} of {run.judged.feasible.sum()} feasible designs were not covered by the sample before they "
+        "were added."
     )
-
-
-def _points(points: Iterable[int]) -> str:
-    numbers = [str(point) for point in points]
-    return f"point {numbers[0]}" if len(numbers) == 1 else f"points {', '.join(numbers)}"
-
-
-def _unit(item: Knee) -> str:
-    return f" {item.unit}" if item.unit else ""

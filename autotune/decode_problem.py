@@ -1,5 +1,6 @@
 """The search problem of the product: devices and schedules for one decode step, in the terms of `autotune.problem`."""
 
+from collections import OrderedDict
 from functools import cached_property, partial
 from typing import Any
 
@@ -10,8 +11,10 @@ from autotune import system_energy
 from autotune.causes import Cause, causes_of
 from autotune.evaluation import evaluate_design
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
-from autotune.problem import Codes, Evaluation, Knob
+from autotune.problem import AREA, CAPACITY, DEVICES, DIES, HARDWARE_GROUP, TOKENS, Codes, Evaluation, Knob
 from autotune.scenario import Scenario
+from autotune.space import Space
+from autotune.tuning import bounded_mapping
 from compiler.attention import attention_geometry
 from compiler.closed_form import SystemCosts, TaskForm, attention_form, host_occurrence_cycles, linear_form
 from compiler.device_table import DeviceTable
@@ -22,26 +25,64 @@ from compiler.memory.capacity import copies_of
 from compiler.memory.rooms import embedding_rows
 from compiler.schedule import Place, pool_shape
 from compiler.workload import EmbeddingShape, HostShape, Schedulable
-from configs.knobs import base_knobs
+from configs.device import Device
+from configs.knobs import HardwareKnobs, base_knobs, format_class
+from configs.structure import PimLevel, UnitFormats
 from costmodel.features import feature_names, features
 from simulator.isa import KINDS
-from simulator.scaling import impossibilities
 from simulator.timeline import StepSimulator
 
 Floats = NDArray[np.float64]
 PLACE, SEGMENT, ORDER = "place", "segment_columns", "order"
+GIB = 2**30
+FORMATS = [str(item) for item in UnitFormats]
+
+
+class KeptSimulators:
+    """The simulators of the devices that were used last; each knows loops that it has walked before."""
+
+    MOST = 8
+
+    def __init__(self) -> None:
+        """Keep none yet."""
+        self._kept: OrderedDict[str, StepSimulator] = OrderedDict()
+
+    @property
+    def count(self) -> int:
+        """How many are kept."""
+        return len(self._kept)
+
+    def of(self, device: Device) -> StepSimulator:
+        """Return the simulator of a device, by its name."""
+        if device.name not in self._kept:
+            self._kept[device.name] = StepSimulator(device)
+            if len(self._kept) > self.MOST:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(device.name)
+        return self._kept[device.name]
 
 
 class DecodeProblem:
     """Implements `autotune.problem.Problem` for one scenario."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        """Keep the scenario; simulators of devices are made when first needed."""
-        self.scenario = scenario
-        self.space = scenario.space
-        self._simulators: dict[str, StepSimulator] = {}
+    def __init__(self, scenario: Scenario, simulators: KeptSimulators | None = None) -> None:
+        """Keep the scenario; problems on the same devices may share their simulators."""
+        self._scenario = scenario
+        self._simulators = KeptSimulators() if simulators is None else simulators
         self._shapes = {shape.name: shape for shape in self.space.schedulables}
         self._copies = copies_of(scenario.workload)
+        stored = [str(format_class(shape.stored)) for shape in self.space.schedulables]
+        self._needed_formats = max(stored, key=FORMATS.index, default=FORMATS[0])
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is fixed during a search."""
+        return self._scenario
+
+    @property
+    def space(self) -> Space:
+        """All knobs of the scenario."""
+        return self._scenario.space
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -64,17 +105,20 @@ class DecodeProblem:
 
     def legal(self, codes: Codes) -> NDArray[np.bool_]:
         """Return which designs have a buildable device, legal schedules, and room for everything."""
-        index = self.scenario.hardware_index(codes)
-        fine = ~np.isnan(self.scenario.area_mm2[index])
-        table = self.scenario.table.take(index)
+        fine = self.scenario.candidates.buildable(codes) & self._decodes(self.space.hardware_arrays(codes))
+        table = self._table(codes)
         for shape in self.space.schedulables:
             schedule = self.space.schedule_arrays(shape, codes)
             fine &= legal(schedule.place, rules(shape, schedule, table.pool))
         possible = np.flatnonzero(fine)
         if len(possible):
             kept = codes[possible]
-            fine[possible] = self.rows(kept) <= self.scenario.table.pool.rows[index[possible]]
+            fine[possible] = self.rows(kept) <= self._table(kept).pool.rows
         return fine
+
+    def _decodes(self, knobs: HardwareKnobs) -> NDArray[np.bool_]:
+        """Return whose units decode every format that the workload stores."""
+        return np.isin(knobs.unit_formats, FORMATS[FORMATS.index(self._needed_formats) :])
 
     def rows(self, codes: Codes) -> Floats:
         """Return the rows of every bank that weights, embedding and KV cache take in each design."""
@@ -89,9 +133,11 @@ class DecodeProblem:
 
     def reasons(self, codes: Codes) -> tuple[str, ...]:
         """Return why one design is illegal."""
-        impossible = impossibilities(self.scenario.base, self.space.hardware(codes))
+        knobs, impossible = self.space.hardware(codes), self.scenario.candidates.reasons(codes)
         if impossible:
             return impossible
+        if not self._decodes(knobs):
+            return (f"units decode {knobs.unit_formats} formats, the scenario stores {self._needed_formats} ones",)
         pool = pool_shape(self.scenario.system(codes).device, self.scenario.devices)
         found: list[str] = []
         for shape in self.space.schedulables:
@@ -106,9 +152,8 @@ class DecodeProblem:
 
     def canonical(self, codes: Codes) -> Codes:
         """Set knobs without effect to code 0: all but `place` on the host, order without groups, longer segments."""
-        result = codes.copy()
-        index = self.scenario.hardware_index(codes)
-        pool = self.scenario.table.take(index).pool
+        result = self._canonical_hardware(codes)
+        pool = self._table(codes).pool
         for shape in self.space.schedulables:
             columns = {self.knobs[i].name: i for i in self.space.columns(shape.name)}
             schedule = self.space.schedule_arrays(shape, codes)
@@ -118,6 +163,16 @@ class DecodeProblem:
             for name, column in columns.items():
                 if name != PLACE:
                     result[on_host, column] = 0
+        return result
+
+    def _canonical_hardware(self, codes: Codes) -> Codes:
+        """Set hardware knobs without effect to the base device's value: what only units at banks have."""
+        result, knobs = codes.copy(), self.space.hardware_arrays(codes)
+        elsewhere = knobs.pim_level != str(PimLevel.BANK)
+        for name in ("banks_per_unit", "command_banks"):
+            column = next(i for i in self.space.columns(HARDWARE_GROUP) if self.knobs[i].name == name)
+            values, own = self.knobs[column].values, getattr(base_knobs(self.scenario.base), name)
+            result[elsewhere, column] = values.index(own) if own in values else 0
         return result
 
     def _canonical_linear(
@@ -159,10 +214,10 @@ class DecodeProblem:
             total += count * form
         return total
 
-    def objectives(self, codes: Codes, cycles: Floats) -> Floats:
+    def metrics(self, codes: Codes, cycles: Floats) -> Floats:
         """Return latency, energy and area; energy follows from commands, bytes and latency."""
         scenario, table = self.scenario, self._table(codes)
-        latency_cycles = cycles @ self.occurrences + self._fixed_cycles
+        latency_cycles = cycles @ self.occurrences + self._fixed_cycles(table)
         energy = np.zeros(len(codes))
         active_cycles = np.zeros(len(codes))
         moved = np.zeros(len(codes))
@@ -171,57 +226,71 @@ class DecodeProblem:
             energy += count * (form.commands * table.command_pj).sum(axis=1)
             active_cycles += count * form.parts["channel"] * self._active_channels(shape, codes, table)
             moved += count * (form.parts["down"] + form.parts["up"])
-        energy += system_energy.refresh_pj(scenario, table, latency_cycles)
+        energy += system_energy.refresh_pj(table, latency_cycles)
         energy += system_energy.standby_pj(scenario, table, latency_cycles, active_cycles)
-        energy += system_energy.link_pj(scenario, system_energy.transfer_bytes(scenario, moved))
+        energy += system_energy.link_pj(scenario, table, system_energy.transfer_bytes(scenario, table, moved))
         latency_ns = latency_cycles * scenario.base.cycle_ps / 1000
-        area = scenario.area_mm2[scenario.hardware_index(codes)]
+        area = scenario.candidates.area_mm2(codes)
         return np.stack([latency_ns, energy, area], axis=1)
+
+    def facts(self, codes: Codes) -> dict[str, Floats]:
+        """Return what is known of each design without cycles: tokens of a step, devices, dies, capacity, area."""
+        scenario = self.scenario
+        area = scenario.base.area
+        fixed = {
+            TOKENS: scenario.workload.batch,
+            DEVICES: scenario.devices,
+            DIES: scenario.devices * (area.dies if area is not None else 1),
+        }
+        facts = {name: np.full(len(codes), float(value)) for name, value in fixed.items()}
+        pool = self._table(codes).pool
+        row_bytes = pool.row_accesses * pool.lanes * scenario.base.unit.value_bytes
+        facts[CAPACITY] = pool.channels * pool.banks * pool.rows * row_bytes / GIB
+        return facts | {AREA: scenario.candidates.area_mm2(codes)}
 
     def cause_cycles(self, codes: Codes) -> dict[Cause, Floats]:
         """Return where the lower bound of a step's latency comes from: cycles by cause, float[n] each."""
         table = self._table(codes)
         total = {cause: np.zeros(len(codes)) for cause in Cause}
         for shape, count in zip(self.space.schedulables, self.occurrences, strict=True):
-            for cause, cycles in causes_of(self._form(shape, codes, table)).items():
+            for cause, cycles in causes_of(self._form(shape, codes, table), table).items():
                 total[cause] += count * cycles
-        total[Cause.HOST] += self._fixed_cycles
+        total[Cause.HOST] += self._fixed_cycles(table)
         return total
 
     def baselines(self) -> Codes:
-        """Return the hand mapping and its overlapped form on the base device, where the space holds them."""
-        system = self.scenario.system_of_base
-        starts = [mapping(self.space.schedulables, system) for mapping in (hand_mapping, overlapped_mapping)]
-        found = [self.space.encode(base_knobs(self.scenario.base), schedules) for schedules in starts]
+        """Return the hand mapping, its overlapped form and the least lower bounds on the base device, where legal."""
+        system, shapes = self.scenario.system_of_base, self.space.schedulables
+        starts = [mapping(shapes, system) for mapping in (hand_mapping, overlapped_mapping, bounded_mapping)]
+        whole = [schedules for schedules in starts if len(schedules) == len(shapes)]
+        found = [self.space.encode(base_knobs(self.scenario.base), schedules) for schedules in whole]
         codes = [item for item in found if item is not None]
         return np.array(codes, dtype=np.int64).reshape(len(codes), len(self.knobs))
 
     def evaluate(self, codes: Codes) -> Evaluation:
         """Lower and simulate one legal design."""
         system = self.scenario.system(codes)
-        simulator = self._simulators.get(system.device.name)
-        if simulator is None:
-            simulator = self._simulators[system.device.name] = StepSimulator(system.device)
+        simulator = self._simulators.of(system.device)
         bounds = self.bound_cycles(codes[None, :])[0]
         floors = partial(self._latency_floor, codes)
         return evaluate_design(self.scenario, codes, self.space.schedules(codes), simulator, bounds, floors)
 
     def _latency_floor(self, codes: Codes, slowdown: int) -> float:
         """Return the lower bound of a design's latency in cycles when the host paces its transfers."""
-        costs = self.scenario.costs.paced(slowdown)
         table = self._table(codes[None, :])
+        costs = self.scenario.costs(table).paced(slowdown)
         bounds = (self._form(shape, codes[None, :], table, costs).bound[0] for shape in self.space.schedulables)
         fewest = [self.scenario.occurrences(name, min) for name in self.tasks]
-        return float(np.dot(list(bounds), fewest)) + self._fixed_cycles
+        return float(np.dot(list(bounds), fewest)) + float(self._fixed_cycles(table)[0])
 
     def _table(self, codes: Codes) -> DeviceTable:
-        return self.scenario.table.take(self.scenario.hardware_index(codes))
+        return self.scenario.candidates.table(codes)
 
     def _form(self, shape: Schedulable, codes: Codes, table: DeviceTable, costs: SystemCosts | None = None) -> TaskForm:
-        schedule = self.space.schedule_arrays(shape, codes)
+        schedule, costs = self.space.schedule_arrays(shape, codes), costs or self.scenario.costs(table)
         if isinstance(shape, LinearShape):
-            return linear_form(shape, schedule, table, costs or self.scenario.costs)
-        return attention_form(shape, schedule, table, costs or self.scenario.costs)
+            return linear_form(shape, schedule, table, costs)
+        return attention_form(shape, schedule, table, costs)
 
     def _active_channels(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> Floats:
         if isinstance(shape, LinearShape):
@@ -229,11 +298,10 @@ class DecodeProblem:
         sizes = attention_geometry(shape, self.space.schedule_arrays(shape, codes), table.pool)
         return np.asarray(sizes.active_channels, dtype=np.float64)
 
-    @cached_property
-    def _fixed_cycles(self) -> float:
+    def _fixed_cycles(self, table: DeviceTable) -> Floats:
         """Cycles of what no schedule changes: host operators, and the embedding's two trips over the link."""
-        workload, costs = self.scenario.workload, self.scenario.costs
-        total = 2.0 * float(costs.latency)
+        workload, costs = self.scenario.workload, self.scenario.costs(table)
+        total: Floats = 2.0 * costs.latency
         for shape, multiplicity in zip(workload.shapes, workload.multiplicities, strict=True):
             if isinstance(shape, HostShape):
                 total += multiplicity * host_occurrence_cycles(shape.moved_bytes, shape.operations, costs)

@@ -13,11 +13,12 @@ from compiler.lower_bound import LowerBound, attention_lower_bound, linear_lower
 def device_bounds(problem: DecodeProblem, codes: Codes) -> dict[str, LowerBound]:
     """Return the bounds of every scheduled operator, with one entry per design (int[n, k])."""
     scenario = problem.scenario
-    table = scenario.table.take(scenario.hardware_index(codes))
+    table = scenario.candidates.table(codes)
+    costs = scenario.costs(table)
     return {
-        shape.name: linear_lower_bound(shape, table, scenario.costs)
+        shape.name: linear_lower_bound(shape, table, costs)
         if isinstance(shape, LinearShape)
-        else attention_lower_bound(shape, table, scenario.costs)
+        else attention_lower_bound(shape, table, costs)
         for shape in scenario.space.schedulables
     }
 

@@ -9,13 +9,14 @@ from autotune import system_energy
 from autotune.problem import Codes, Evaluation, TaskMeasurement
 from autotune.scenario import Scenario
 from compiler.device_table import device_table
-from compiler.instructions import instruction_count, program_size
 from compiler.linear import LinearShape
 from compiler.lowering import System, lower_steps
 from compiler.memory.capacity import capacity_plan
 from compiler.schedule import Schedule
-from configs.device import Basis, Case, Device
+from configs.device import Basis, Device
+from configs.laws import CASES
 from simulator.energy import on_basis
+from simulator.instructions import instruction_count, program_size
 from simulator.power import W_PER_PJ_PER_NS
 from simulator.step import PimPhase, Step
 from simulator.timeline import StepReport, StepSimulator
@@ -24,7 +25,6 @@ from simulator.usage import usage
 Floats = NDArray[np.float64]
 # Lower bound of the latency in cycles for a slowdown of the host's transfers.
 LatencyFloor = Callable[[int], float]
-CASES: tuple[Case, ...] = ("low", "nominal", "high")
 
 
 def evaluate_design(
@@ -66,7 +66,7 @@ def evaluate_design(
         codes=tuple(int(code) for code in codes),
         latency_ns=latency_ns,
         energy_pj=float(energy_pj),
-        area_mm2=float(scenario.area_mm2[scenario.hardware_index(codes[None, :])[0]]),
+        area_mm2=float(scenario.candidates.area_mm2(codes[None, :])[0]),
         tasks=_measurements(scenario, reports, bounds),
         details=tuple(details.items()),
     )
@@ -129,7 +129,8 @@ def _figures(
     plan = capacity_plan(scenario.workload, schedules, system)
     phases = [phase for index in step.sequence for phase in step.tasks[index].phases if isinstance(phase, PimPhase)]
     dispatcher = system.device.dispatcher
-    instructions = sum(instruction_count(phase.program) for phase in phases)
+    depth = dispatcher.sequencer_loop_depth if dispatcher is not None else 0
+    instructions = sum(instruction_count(phase.program, depth) for phase in phases)
     programs = {id(phase.program): phase.program for phase in phases}
     used = usage(system.device, simulator.engine.table, report.counts / system.pool.channels)
     figures = {
@@ -143,6 +144,7 @@ def _figures(
         "mac_duty": used.unit_cycles / report.latency_cycles,
         "host_busy_share": report.host_busy_cycles / report.latency_cycles,
         "link_busy_share": report.link_busy_cycles / report.latency_cycles,
+        "dispatcher_busy_share": report.dispatcher_busy_cycles / report.latency_cycles,
         "channel_busy_share": min(1.0, report.channel_busy_cycles / (system.pool.channels * report.latency_cycles)),
         "link_pacing_factor": float(report.slowdown),
         "link_bytes_per_device": float(report.down_bytes + report.up_bytes),

@@ -3,18 +3,19 @@
 import itertools
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from autotune.decode_problem import DecodeProblem
-from autotune.finished import FinishedRun, front_points
+from autotune.finished import FinishedRun, front_of, nearest_of
 from autotune.front_numerics import front_verdicts
+from autotune.goals import Goals, goals_of
 from autotune.interrupt import stop_on_interrupt
 from autotune.outputs import write_outputs
-from autotune.problem import Evaluation
-from autotune.problem_spec import ProblemSpec, problem_spec
+from autotune.problem import HARDWARE_GROUP, Knob
+from autotune.problem_spec import ProblemSpec, SuiteSpec, problem_spec, suite_spec
 from autotune.progress import show_progress
 from autotune.record import Record, open_record, recorded
 from autotune.result import SearchResult, StopReason
@@ -28,21 +29,36 @@ from autotune.run_settings import (
 )
 from autotune.search import search
 from autotune.study import StudyView
+from autotune.suite import SuiteProblem
+from autotune.suite_outputs import SuiteRun, scenario_folder, write_suite_outputs
+from autotune.suite_settings import scenarios_of
 from autotune.workers import Workers
 from configs.errors import UserError
+from configs.knobs import HARDWARE_KNOBS
 
 RUNS = Path("runs")
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """A finished or interrupted run."""
+    """A finished or interrupted run: its front, best in the first objective first, as points of the run.
 
-    folder: Path
-    problem: DecodeProblem
-    result: SearchResult
-    front: tuple[Evaluation, ...]
-    numerics: dict[tuple[int, ...], str]
+    `nearest` are the points that miss the requirements least, where none meets them.
+    """
+
+    finished: FinishedRun | SuiteRun
+    front: tuple[int, ...]
+    nearest: tuple[int, ...]
+
+    @property
+    def folder(self) -> Path:
+        """The folder that everything is in."""
+        return self.finished.folder
+
+    @property
+    def result(self) -> SearchResult:
+        """Every evaluation, and how the search ended."""
+        return self.finished.result
 
 
 def explore(
@@ -54,29 +70,62 @@ def explore(
     stream: TextIO | None = None,
 ) -> Exploration:
     """Run the main job and leave its folder; progress goes to `stream`. Raises UserError for a user's mistake."""
+    goals = settings_goals(settings)
     folder = _folder(settings, out, resume)
     _say(stream, f"importing {settings.model}")
-    spec = problem_spec(settings)
+    spec = suite_spec(settings) if settings.scenarios else problem_spec(settings)
     problem = spec()
     count = workers if workers else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     identity = spec.identity()
     require_same_identity(folder, identity)
     with open_record(folder, problem, resume) as record:
         save_settings(folder, settings, identity)
-        result = _search(settings, spec, problem, folder, record, count, stream)
+        result = _search(settings, goals, spec, problem, folder, record, count, stream)
         if result.stop is StopReason.INFEASIBLE:
             raise _infeasible(settings, result)
-        front = tuple(result.evaluations[point] for point in front_points(result.evaluations))
-        _say(stream, f"checking the numerics of {len(front)} Pareto points")
-        numerics = front_verdicts(problem, front, count)
-        write_outputs(FinishedRun(folder, _resolved(settings, problem), problem, result, numerics))
-    return Exploration(folder, problem, result, front, numerics)
+        run = _finished(settings, problem, result, folder, count, stream)
+    return Exploration(run, front_of(run), nearest_of(run))
+
+
+def _finished(
+    settings: RunSettings,
+    problem: DecodeProblem | SuiteProblem,
+    result: SearchResult,
+    folder: Path,
+    workers: int,
+    stream: TextIO | None,
+) -> FinishedRun | SuiteRun:
+    """Check the numerics of the front and write everything that a run leaves."""
+    resolved = _resolved(settings, problem)
+    if isinstance(problem, SuiteProblem):
+        scenarios = {}
+        for item, member in zip(scenarios_of(settings), problem.members, strict=True):
+            scenarios[item.name] = _resolved(item.settings, member.problem)
+            own = replace(item.settings, devices=str(member.problem.scenario.devices))
+            save_settings(scenario_folder(folder, item.name), own, {})
+        _say(stream, f"checking the numerics of Pareto points in {len(scenarios)} scenarios")
+        return write_suite_outputs(SuiteRun(folder, resolved, problem, result, {}, scenarios), workers)
+    run = FinishedRun(folder, resolved, problem, result, {})
+    front, nearest = front_of(run), nearest_of(run)
+    named = "Pareto points" if front else "points nearest to the requirements"
+    _say(stream, f"checking the numerics of {len(front or nearest)} {named}")
+    numerics = front_verdicts(problem, [result.evaluations[point] for point in front or nearest], workers)
+    run = replace(run, numerics=numerics)
+    write_outputs(run)
+    return run
+
+
+def settings_goals(settings: RunSettings) -> Goals:
+    """Return the goals of settings; raises UserError for an unknown objective, figure or knob."""
+    knobs = [Knob(item.name, HARDWARE_GROUP, item.values, item.unit) for item in HARDWARE_KNOBS]
+    return goals_of(settings.objectives, settings.requirements, knobs)
 
 
 def _search(
     settings: RunSettings,
-    spec: ProblemSpec,
-    problem: DecodeProblem,
+    goals: Goals,
+    spec: ProblemSpec | SuiteSpec,
+    problem: DecodeProblem | SuiteProblem,
     folder: Path,
     record: Record,
     workers: int,
@@ -91,9 +140,9 @@ def _search(
     ):
         evaluate_batch = recorded(record, pool.evaluate, observer.evaluated)
         try:
-            return search(problem, settings.budget, settings.seed, evaluate_batch, observer)
+            return search(problem, settings.budget, settings.seed, evaluate_batch, observer, goals=goals)
         finally:
-            StudyView(folder, problem.knobs).sync(record.evaluations)
+            StudyView(folder, problem, goals).sync(record.evaluations)
 
 
 def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
@@ -144,7 +193,7 @@ def _require_possible(out: Path) -> None:
         )
 
 
-def _resolved(settings: RunSettings, problem: DecodeProblem) -> dict[str, str | int]:
+def _resolved(settings: RunSettings, problem: DecodeProblem | SuiteProblem) -> dict[str, str | int]:
     return {
         "model": problem.scenario.workload.model,
         "hardware": settings.hardware,
@@ -157,6 +206,9 @@ def _resolved(settings: RunSettings, problem: DecodeProblem) -> dict[str, str | 
         "budget": settings.budget,
         "seed": settings.seed,
         "set": " ".join(settings.restrictions),
+        "objectives": ",".join(settings.objectives),
+        "require": ", ".join(settings.requirements),
+        "scenarios": "; ".join(settings.scenarios),
     }
 
 

@@ -1,8 +1,8 @@
-"""The Pareto front in two projections, over all evaluated designs, beside the bounds and the hand mapping."""
+"""The Pareto front in projections on two objectives, over all evaluated designs, beside bounds and hand mappings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,36 +14,29 @@ from numpy.typing import NDArray
 
 from autotune.finished import FinishedRun, front_of, hand_point, overlapped_point
 from autotune.front_gap import bounds_front
-from autotune.units import MJ_PER_PJ, MS_PER_NS
+from autotune.merit import Merit, Sense
 
 Floats = NDArray[np.float64]
 COLUMN_INCHES = 3.4
-TO_SHOWN = np.array([MS_PER_NS, MJ_PER_PJ, 1.0])
-BOUND_COLOUR = "0.35"
+BOUND_COLOUR, FRONT_COLOUR = "0.35", "#0072B2"
+HOLLOW: dict[str, Any] = {
+    "color": "0.6",
+    "markersize": 2.5,
+    "markerfacecolor": "none",
+    "markeredgewidth": 0.4,
+    "linestyle": "none",
+}
 LEAST_LOG_RANGE = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Objective:
-    """An objective: its column and its label."""
-
-    column: int
-    label: str
+def first_and_second(run: FinishedRun) -> Figure:
+    """Draw the first two objectives, by default latency against energy, coloured by the third."""
+    return _projection(run, 0, 1, 2)
 
 
-LATENCY = _Objective(0, "latency per token (ms)")
-ENERGY = _Objective(1, "energy per token (mJ)")
-AREA = _Objective(2, "DRAM silicon (mm²)")
-
-
-def latency_energy(run: FinishedRun) -> Figure:
-    """Draw latency against energy, coloured by area."""
-    return _projection(run, LATENCY, ENERGY, AREA)
-
-
-def latency_area(run: FinishedRun) -> Figure:
-    """Draw latency against area, coloured by energy."""
-    return _projection(run, LATENCY, AREA, ENERGY)
+def first_and_third(run: FinishedRun) -> Figure:
+    """Draw the first against the third objective, by default latency against area, coloured by the second."""
+    return _projection(run, 0, 2, 1)
 
 
 def log_axis(axes: Axes, name: str, values: Floats) -> None:
@@ -66,48 +59,58 @@ def staircase(points: Floats, far: Floats) -> Floats:
     return np.concatenate(corners)
 
 
-def _projection(run: FinishedRun, across: _Objective, up: _Objective, colour: _Objective) -> Figure:
+def _projection(run: FinishedRun, across: int, up: int, colour: int) -> Figure:
     figure = Figure(figsize=(COLUMN_INCHES, 2.75), layout="constrained")
     axes = figure.subplots()
-    shown = np.array([item.objectives for item in run.evaluations]) * TO_SHOWN
-    bounds = bounds_front(run) * TO_SHOWN
-    front = list(front_of(run))
-    axes.plot(*shown[:, [across.column, up.column]].T, ".", color="0.75", markersize=3, label="evaluated", zorder=2)
+    objectives, judged, front = run.goals.objectives, run.judged, list(front_of(run))
+    shown, bounds = _shown(objectives, judged.objectives), bounds_front(run)
+    pair = [across, up]
+    fulfilled, missed = shown[judged.feasible], shown[~judged.feasible]
+    if len(fulfilled):
+        axes.plot(*fulfilled[:, pair].T, ".", color="0.75", markersize=3, label="evaluated", zorder=2)
+    if len(missed):
+        axes.plot(*missed[:, pair].T, "o", label="misses a requirement", zorder=1, **HOLLOW)
     if len(bounds):
-        axes.plot(
-            *staircase(bounds[:, [across.column, up.column]], shown[:, [across.column, up.column]].max(axis=0)).T,
-            "--",
-            color=BOUND_COLOUR,
-            linewidth=0.9,
-            label="lower bounds",
-            zorder=3,
-        )
-    dots = axes.scatter(
-        shown[front, across.column],
-        shown[front, up.column],
-        c=shown[front, colour.column],
-        cmap="viridis",
-        norm=_norm(shown[front, colour.column]),
-        s=18,
-        edgecolors="black",
-        linewidths=0.4,
-        label="Pareto points",
-        zorder=4,
-    )
+        corners = staircase(bounds[:, pair], judged.objectives[:, pair].max(axis=0))
+        line = _shown([objectives[across], objectives[up]], corners)
+        axes.plot(*line.T, "--", color=BOUND_COLOUR, linewidth=0.9, label="lower bounds", zorder=3)
+    if front:
+        _front(figure, axes, shown[front], pair, objectives[colour] if colour < len(objectives) else None, colour)
     for point, marker, label in ((hand_point(run), "*", "hand mapping"), (overlapped_point(run), "D", "overlapped")):
         if point is not None:
-            _mark(axes, shown[point, [across.column, up.column]], marker, label)
-    everything = np.concatenate([shown, bounds])
-    log_axis(axes, "x", everything[:, across.column])
-    log_axis(axes, "y", everything[:, up.column])
-    axes.set_xlabel(across.label)
-    axes.set_ylabel(up.label)
-    bar = figure.colorbar(dots, ax=axes, pad=0.02, aspect=30)
-    bar.set_label(colour.label)
-    if _is_wide(shown[front, colour.column]):
-        _plain_logarithmic(bar.ax.yaxis)
+            _mark(axes, shown[point, pair], marker, label)
+    everything = np.concatenate([shown, _shown(objectives, bounds)])
+    log_axis(axes, "x", everything[:, across])
+    log_axis(axes, "y", everything[:, up])
+    axes.set_xlabel(objectives[across].label)
+    axes.set_ylabel(objectives[up].label)
     figure.legend(loc="outside upper center", ncols=3, handletextpad=0.4, columnspacing=1.2)
     return figure
+
+
+def _shown(objectives: Sequence[Merit], minimised: Floats) -> Floats:
+    """Return minimised values (float[n, m]) in the units of the objectives."""
+    return np.stack([merit.shown(minimised[:, column]) for column, merit in enumerate(objectives)], axis=1)
+
+
+def better_corner(across: Merit, up: Merit) -> str:
+    """Return in which corner of a projection the best designs would lie."""
+    height = "Upper" if up.sense is Sense.MORE else "Lower"
+    return f"{height} {'right' if across.sense is Sense.MORE else 'left'}"
+
+
+def _front(figure: Figure, axes: Axes, shown: Floats, pair: list[int], coloured_by: Merit | None, colour: int) -> None:
+    """Draw the front, coloured by a further objective where there is one."""
+    style: dict[str, Any] = {"s": 18, "edgecolors": "black", "linewidths": 0.4, "label": "Pareto points", "zorder": 4}
+    if coloured_by is None:
+        axes.scatter(shown[:, pair[0]], shown[:, pair[1]], color=FRONT_COLOUR, **style)
+        return
+    values = shown[:, colour]
+    dots = axes.scatter(shown[:, pair[0]], shown[:, pair[1]], c=values, cmap="viridis", norm=_norm(values), **style)
+    bar = figure.colorbar(dots, ax=axes, pad=0.02, aspect=30)
+    bar.set_label(coloured_by.label)
+    if _is_wide(values):
+        _plain_logarithmic(bar.ax.yaxis)
 
 
 def _is_wide(values: Floats) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from autotune.figure_front import BOUND_COLOUR, COLUMN_INCHES, log_axis
 from autotune.findings import Knee, knees
@@ -48,7 +48,7 @@ def cost_model_accuracy(run: FinishedRun) -> Figure:
 
 def knob_knees(run: FinishedRun) -> Figure:
     """Draw the lowest latency with every value of every hardware knob."""
-    found = [knee for knee in knees(run) if knee.best]
+    found = [knee for knee in knees(run) if len(knee.best) > 1] or list(knees(run))[:1]
     lines = -(-len(found) // KNEE_COLUMNS)
     figure = Figure(figsize=(2 * COLUMN_INCHES, 1.7 * lines), layout="constrained")
     grid = np.ravel(figure.subplots(lines, KNEE_COLUMNS, sharey=True, squeeze=False))
@@ -65,11 +65,11 @@ def knob_knees(run: FinishedRun) -> Figure:
 def _knee(axes: Axes, knee: Knee) -> None:
     values = [item.value for item in knee.best]
     latencies = [item.latency_ns * MS_PER_NS for item in knee.best]
-    axes.plot(values, latencies, "o-", color=LINE, markersize=3.5)
-    for item, latency in zip(knee.best, latencies, strict=True):
+    axes.plot(range(len(values)), latencies, "o-" if isinstance(values[0], int) else "o", color=LINE, markersize=3.5)
+    for place, (item, latency) in enumerate(zip(knee.best, latencies, strict=True)):
         axes.annotate(
             str(item.point),
-            (item.value, latency),
+            (place, latency),
             (0, 5),
             textcoords="offset points",
             ha="center",
@@ -77,10 +77,8 @@ def _knee(axes: Axes, knee: Knee) -> None:
             color="0.3",
         )
         if item.value == knee.knee:
-            axes.plot([item.value], [latency], "o", markersize=8, markerfacecolor="none", color=SECOND_LINE)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(values, [str(value) for value in values])
-    axes.xaxis.set_minor_locator(NullLocator())
+            axes.plot([place], [latency], "o", markersize=8, markerfacecolor="none", color=SECOND_LINE)
+    axes.set_xticks(range(len(values)), [str(value) for value in values])
     axes.margins(x=0.12, y=0.15)
     axes.set_xlabel(knob_label(knee.knob, knee.unit))
 

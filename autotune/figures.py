@@ -1,7 +1,8 @@
 """Figures of a run, each as PDF with editable text and as PNG, sized for one column of a paper."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from autotune.figure_bars import energy_breakdown, latency_breakdown
-from autotune.figure_front import latency_area, latency_energy
+from autotune.figure_front import better_corner, first_and_second, first_and_third
 from autotune.figure_progress import cost_model_accuracy, hypervolume_progress, knob_knees
 from autotune.finished import FinishedRun
 
@@ -60,17 +61,6 @@ class Drawing:
 
 PLOTS = (
     Plot(
-        "pareto_latency_energy",
-        "Every evaluated design by latency and energy per token, coloured by area. Lower left is better; the dashed "
-        "line is what the lower bounds of all sampled and evaluated designs allow.",
-        latency_energy,
-    ),
-    Plot(
-        "pareto_latency_area",
-        "Every evaluated design by latency and area, coloured by energy.",
-        latency_area,
-    ),
-    Plot(
         "hypervolume",
         "Hypervolume of the front over the evaluations, against that of the lower bounds.",
         hypervolume_progress,
@@ -99,6 +89,25 @@ PLOTS = (
 )
 
 
+def plots_of(run: FinishedRun) -> tuple[Plot, ...]:
+    """Return every figure of a run: the projections of its front, named after the objectives, and those in `PLOTS`."""
+    first, second, *others = run.goals.objectives
+    colour = f", coloured by {others[0].title}" if others else ""
+    hollow = " Hollow points miss a requirement." if run.goals.requirements else ""
+    projections = [
+        Plot(
+            f"pareto_{first.objective}_{second.objective}",
+            f"Every evaluated design by {first.title} and {second.title}{colour}. {better_corner(first, second)} is "
+            f"better; the dashed line is what the lower bounds of all sampled and evaluated designs allow.{hollow}",
+            first_and_second,
+        )
+    ]
+    if others:
+        caption = f"Every evaluated design by {first.title} and {others[0].title}, coloured by {second.title}.{hollow}"
+        projections.append(Plot(f"pareto_{first.objective}_{others[0].objective}", caption, first_and_third))
+    return (*projections, *PLOTS)
+
+
 def write_figures(run: FinishedRun) -> tuple[Drawing, ...]:
     """Draw every figure that the run has data for."""
     if not run.evaluations:
@@ -106,25 +115,31 @@ def write_figures(run: FinishedRun) -> tuple[Drawing, ...]:
     folder = run.folder / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     has_accuracy = any(batch.accuracy for batch in run.result.batches)
-    plots = [plot for plot in PLOTS if has_accuracy or plot.draw is not cost_model_accuracy]
+    plots = [plot for plot in plots_of(run) if has_accuracy or plot.draw is not cost_model_accuracy]
     if not run.result.batches:
         plots = [plot for plot in plots if plot.draw is not hypervolume_progress]
-    # The style is set only while drawing, so that a caller's own figures stay as they are.
+    with figure_style():
+        return tuple(save_figure(plot.draw(run), plot.name, plot.caption, folder) for plot in plots)
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Set the style while figures are drawn and saved, so that a caller's own stay as they are."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)  # type: ignore[arg-type]
-        return tuple(_write(plot, run, folder) for plot in plots)
+        yield
 
 
-def _write(plot: Plot, run: FinishedRun, folder: Path) -> Drawing:
-    figure = plot.draw(run)
+def save_figure(figure: Figure, name: str, caption: str, folder: Path) -> Drawing:
+    """Write a figure as PDF and PNG into a folder."""
     # The layout is found once and then kept for all three formats.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    pdf, png = folder / f"{plot.name}.pdf", folder / f"{plot.name}.png"
+    pdf, png = folder / f"{name}.pdf", folder / f"{name}.png"
     # Without dates the files of equal runs are equal.
     figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None, "Creator": None})
     figure.savefig(png, metadata={"Software": None})
     svg = io.BytesIO()
     figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return Drawing(plot.name, plot.caption, pdf, png, svg.getvalue())
+    return Drawing(name, caption, pdf, png, svg.getvalue())

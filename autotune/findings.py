@@ -1,55 +1,57 @@
-"""What a run tells an architect: which limit binds, where each knob stops paying, what a step on the front costs.
+"""What a run tells an architect of its knobs: where each stops paying, what a step of one, or on the front, costs.
 
 Every finding names the simulated points that back it; nothing here is a prediction.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log2
 
-import numpy as np
-
-from autotune.causes import Cause
 from autotune.finished import FinishedRun, front_of, hardware_values
-from autotune.problem import HARDWARE_GROUP
+from autotune.problem import HARDWARE_GROUP, Evaluation
 
 LEAST_GAIN_PER_DOUBLING = 0.05
 LEAST_SUPPORT = 5
-
-
-@dataclass(frozen=True, slots=True)
-class BindingLimit:
-    """The largest cause in a point's lower bound, and all causes as shares of its simulated latency.
-
-    The shares leave out `waiting`: what the simulation adds to the closed form.
-    """
-
-    point: int
-    cause: Cause
-    share: float
-    shares: tuple[tuple[Cause, float], ...]
-    waiting: float
+LEAST_SPREAD = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class BestAtValue:
     """The fastest simulated point with one value of a hardware knob, and how many points have that value."""
 
-    value: int
+    value: int | str
     point: int
     latency_ns: float
     simulated: int = LEAST_SUPPORT
+    energy_pj: float = 0.0
+    area_mm2: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Best latency by value of a hardware knob; `knee` is where it stops paying, None where it pays to the end."""
+    """Best latency by value of a hardware knob; `knee` is where it stops paying, None where it pays to the end.
+
+    A knob whose values are names has no knee: its values have no order. `spread` is by which share the best latency at
+    the worst value that enough points have exceeds that at the best one.
+    """
 
     knob: str
     unit: str
     best: tuple[BestAtValue, ...]
     knee: int | None
+    spread: float = 0.0
+
+    @property
+    def supported(self) -> tuple[BestAtValue, ...]:
+        """The values that enough points have to say something."""
+        return tuple(item for item in self.best if item.simulated >= LEAST_SUPPORT)
+
+    @property
+    def pays(self) -> bool:
+        """Whether the best latency differs enough between values to be worth a sentence of its own."""
+        return self.spread >= LEAST_SPREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +64,6 @@ class Step:
     energy_change: float
     area_change: float
     knobs: tuple[tuple[str, int | str, int | str], ...]
-
-
-def binding_limits(run: FinishedRun) -> tuple[BindingLimit, ...]:
-    """Return the binding limit of every Pareto point, fastest first."""
-    front = front_of(run)
-    if not front:
-        return ()
-    cycles = run.problem.cause_cycles(np.array([run.evaluations[point].codes for point in front], dtype=np.int64))
-    clock_ns = run.problem.scenario.base.nanoseconds(1)
-    found = []
-    for row, point in enumerate(front):
-        latency_ns = run.evaluations[point].latency_ns
-        shares = tuple((cause, float(values[row]) * clock_ns / latency_ns) for cause, values in cycles.items())
-        cause, share = max(shares, key=lambda item: item[1])
-        found.append(BindingLimit(point, cause, share, shares, 1 - sum(value for _, value in shares)))
-    return tuple(found)
 
 
 def knees(run: FinishedRun) -> tuple[Knee, ...]:
@@ -120,17 +106,30 @@ def knob_steps(run: FinishedRun) -> tuple[Step, ...]:
 
 def _knee(run: FinishedRun, column: int, name: str, unit: str) -> Knee:
     values = run.problem.knobs[column].values
-    fastest: dict[int, int] = {}
+    fastest: dict[int | str, int] = {}
     for point, item in enumerate(run.evaluations):
-        value = int(values[item.codes[column]])
+        value = values[item.codes[column]]
         if value not in fastest or item.latency_ns < run.evaluations[fastest[value]].latency_ns:
             fastest[value] = point
-    simulated = Counter(int(values[item.codes[column]]) for item in run.evaluations)
+    simulated = Counter(values[item.codes[column]] for item in run.evaluations)
     best = tuple(
-        BestAtValue(value, point, run.evaluations[point].latency_ns, simulated[value])
-        for value, point in sorted(fastest.items())
+        _best_at(value, fastest[value], run.evaluations[fastest[value]], simulated[value])
+        for value in in_order(values)
+        if value in fastest
     )
-    return Knee(name, unit, best, knee_of(best))
+    found = Knee(name, unit, best, knee_of(best))
+    latencies = [item.latency_ns for item in found.supported]
+    return replace(found, spread=max(latencies) / min(latencies) - 1) if latencies else found
+
+
+def _best_at(value: int | str, point: int, item: Evaluation, simulated: int) -> BestAtValue:
+    return BestAtValue(value, point, item.latency_ns, simulated, item.energy_pj, item.area_mm2)
+
+
+def in_order(values: Sequence[int | str]) -> list[int | str]:
+    """Return the values of a knob from small to large; names as they were declared."""
+    numbers = [value for value in values if isinstance(value, int)]
+    return list(values) if len(numbers) < len(values) else sorted(numbers)
 
 
 def knee_of(best: tuple[BestAtValue, ...]) -> int | None:
@@ -142,18 +141,26 @@ def knee_of(best: tuple[BestAtValue, ...]) -> int | None:
     if len(best) < 2:
         return None
     knee = best[-1].value
+    if not isinstance(knee, int):
+        return None
     for lower, higher in reversed(list(pairwise(best))):
-        per_doubling = (higher.latency_ns / lower.latency_ns) ** (1 / log2(higher.value / lower.value))
+        per_doubling = (higher.latency_ns / lower.latency_ns) ** (1 / _doublings(lower, higher))
         if 1 - per_doubling >= LEAST_GAIN_PER_DOUBLING:
             return None if higher is best[-1] else knee
-        knee = lower.value
+        knee = int(lower.value)
     return knee
 
 
+def _doublings(lower: BestAtValue, higher: BestAtValue) -> float:
+    """Return how often the lower value doubles up to the higher one; from none to some counts as once."""
+    return log2(int(higher.value) / int(lower.value)) if lower.value else 1.0
+
+
 def _next_code(values: tuple[int | str, ...], code: int) -> int:
-    """Return the code of the next larger value; -1 for the largest."""
-    larger = [int(value) for value in values if int(value) > int(values[code])]
-    return values.index(min(larger)) if larger else -1
+    """Return the code of the next value in order; -1 for the last."""
+    ordered = in_order(values)
+    place = ordered.index(values[code]) + 1
+    return values.index(ordered[place]) if place < len(ordered) else -1
 
 
 def _step(run: FinishedRun, start: int, end: int) -> Step:

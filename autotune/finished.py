@@ -6,25 +6,45 @@ A *point* is an evaluation named by its number in the run, counted from 0 in the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from autotune.decode_problem import DecodeProblem
+from autotune.goals import DEFAULT_GOALS, Goals, Judged, judge_evaluations
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
-from autotune.pareto import knee, nondominated
-from autotune.problem import HARDWARE_GROUP, Evaluation
+from autotune.pareto import knee
+from autotune.problem import HARDWARE_GROUP, Evaluation, Problem
 from autotune.result import SearchResult
+from autotune.scenario import Scenario
+from autotune.space import Space
 from compiler.schedule import Schedule
 from configs.knobs import base_knobs
 
+NEAREST_SHOWN = 5
+
+
+class Explored(Problem, Protocol):
+    """A problem on devices made of a base device: of one scenario or of several."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario, or the first of several, which have the base device in common."""
+        ...
+
+    @property
+    def space(self) -> Space:
+        """The knobs, hardware in front."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
-class FinishedRun:
+class JudgedRun:
     """A run's folder, its resolved settings, its problem and result, and a verdict per Pareto point's codes."""
 
     folder: Path
     settings: Mapping[str, str | int]
-    problem: DecodeProblem
+    problem: Explored
     result: SearchResult
     numerics: Mapping[tuple[int, ...], str]
 
@@ -34,9 +54,26 @@ class FinishedRun:
         return self.result.evaluations
 
     @property
+    def goals(self) -> Goals:
+        """The objectives and requirements that were searched for."""
+        return self.result.goals
+
+    @property
+    def judged(self) -> Judged:
+        """The verdicts on all evaluations."""
+        return judge_evaluations(self.problem, self.goals, self.evaluations)
+
+    @property
     def shown_settings(self) -> dict[str, str | int]:
         """The settings without paths of this machine: a device file is named without its folder."""
         return {name: Path(str(value)).name if name == "hardware" else value for name, value in self.settings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun(JudgedRun):
+    """A run of one scenario."""
+
+    problem: DecodeProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +84,33 @@ class NamedPoint:
     point: int
 
 
-def front_points(evaluations: Sequence[Evaluation]) -> tuple[int, ...]:
-    """Return the points that no other one beats, fastest first."""
-    if not evaluations:
+def front_points(problem: Problem, evaluations: Sequence[Evaluation], goals: Goals = DEFAULT_GOALS) -> tuple[int, ...]:
+    """Return the feasible points that no other feasible one beats, the best in the first objective first."""
+    judged = judge_evaluations(problem, goals, evaluations)
+    order = {point: judged.objectives[point].tolist() for point in judged.front().tolist()}
+    return tuple(sorted(order, key=lambda point: (order[point], evaluations[point].codes)))
+
+
+def front_of(run: JudgedRun) -> tuple[int, ...]:
+    """Return the Pareto points of a run, the best in the first objective first."""
+    return front_points(run.problem, run.evaluations, run.goals)
+
+
+def nearest_points(
+    problem: Problem, evaluations: Sequence[Evaluation], goals: Goals, count: int = NEAREST_SHOWN
+) -> tuple[int, ...]:
+    """Return the points that miss the requirements least, the nearest first; none where any point meets them."""
+    judged = judge_evaluations(problem, goals, evaluations)
+    if judged.feasible.any():
         return ()
-    kept = np.flatnonzero(nondominated(np.array([item.objectives for item in evaluations]))).tolist()
-    return tuple(sorted(kept, key=lambda point: (evaluations[point].objectives, evaluations[point].codes)))
+    violations, objectives = judged.violations.tolist(), judged.objectives.tolist()
+    ranked = sorted(range(len(evaluations)), key=lambda point: (violations[point], objectives[point], point))
+    return tuple(ranked[:count])
 
 
-def front_of(run: FinishedRun) -> tuple[int, ...]:
-    """Return the Pareto points of a run, fastest first."""
-    return front_points(run.evaluations)
+def nearest_of(run: JudgedRun) -> tuple[int, ...]:
+    """Return the points of a run that miss the requirements least; none where any point meets them."""
+    return nearest_points(run.problem, run.evaluations, run.goals)
 
 
 def hand_point(run: FinishedRun) -> int | None:
@@ -82,18 +135,18 @@ def best_on_base(run: FinishedRun) -> int | None:
 
 
 def shown_points(run: FinishedRun) -> tuple[NamedPoint, ...]:
-    """Return the points worth a look each: the ends of the front, its knee, and the hand mapping; each point once."""
+    """Return the points worth a look each: the ends of the front, its knee, and the hand mapping; each point once.
+
+    Without a front, the point that misses the requirements least stands in for it.
+    """
     front = front_of(run)
-    if not front:
-        return ()
-    objectives = np.array([run.evaluations[point].objectives for point in front])
-    ends = objectives.argmin(axis=0)
-    named = [
-        NamedPoint("fastest", front[int(ends[0])]),
-        NamedPoint("balanced", front[knee(objectives)]),
-        NamedPoint("least energy", front[int(ends[1])]),
-        NamedPoint("smallest", front[int(ends[2])]),
-    ]
+    if front:
+        objectives = run.judged.objectives[list(front)]
+        ends = objectives.argmin(axis=0).tolist()
+        best = [NamedPoint(merit.best, front[end]) for merit, end in zip(run.goals.objectives, ends, strict=True)]
+        named = [best[0], NamedPoint("balanced", front[knee(objectives)]), *best[1:]]
+    else:
+        named = [NamedPoint("nearest to feasible", point) for point in nearest_of(run)[:1]]
     hand = hand_point(run)
     if hand is not None:
         named.append(NamedPoint("hand mapping", hand))
@@ -108,10 +161,22 @@ def written_points(run: FinishedRun) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*front_of(run), *(item.point for item in shown_points(run)))))
 
 
-def hardware_values(run: FinishedRun, point: int) -> dict[str, int | str]:
+def hardware_values(run: JudgedRun, point: int) -> dict[str, int | str]:
     """Return the hardware knobs of a point by name."""
     pairs = zip(run.problem.knobs, run.evaluations[point].codes, strict=True)
     return {knob.name: knob.values[code] for knob, code in pairs if knob.group == HARDWARE_GROUP}
+
+
+def changed_knobs(run: JudgedRun, point: int) -> tuple[tuple[str, int | str], ...]:
+    """Return the hardware knobs of a point that are not the base device's, with their values."""
+    own = base_knobs(run.problem.scenario.base)
+    return tuple((name, value) for name, value in hardware_values(run, point).items() if value != getattr(own, name))
+
+
+def varied_knobs(run: JudgedRun, points: Sequence[int]) -> tuple[str, ...]:
+    """Return the hardware knobs in which some of the points differ from the base device or from each other."""
+    names = {name for point in points for name, _ in changed_knobs(run, point)}
+    return tuple(knob.name for knob in run.problem.knobs if knob.group == HARDWARE_GROUP and knob.name in names)
 
 
 def _point_of(run: FinishedRun, schedules: Mapping[str, Schedule]) -> int | None:

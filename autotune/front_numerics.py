@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -40,9 +41,8 @@ def front_verdicts(problem: DecodeProblem, front: Sequence[Evaluation], workers:
 
 def _structure(schedule: Schedule, device: Device, stored: NumberFormat, queries: int) -> str:
     """Return what decides the values that a schedule computes: designs that share it share the check."""
-    pool = pool_shape(device, 1)
-    sizes = (pool.banks, pool.lanes, pool.columns, pool.buffer_columns, pool.accumulators)
-    return f"{schedule_text(schedule)} on {sizes} in {stored}, {queries} queries"
+    pool = replace(pool_shape(device, 1), channels=1, rows=0)
+    return f"{schedule_text(schedule)} on {pool} in {stored}, {queries} queries"
 
 
 def _reports(checks: list[Check], workers: int) -> list[NumericsReport]:

@@ -7,7 +7,7 @@ accumulators whose partial sums leave and return per slice, matrices one by one,
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.attention import AttentionShape
+from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div
 from compiler.hand_kernels import KERNELS
 from compiler.linear import LinearShape, linear_counts
@@ -69,14 +69,14 @@ def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
 def _rows_kept_busy(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> int:
     """Return the rows that the weights take, in eighths of the least: a split is worth it where it fills banks."""
     rows = int(linear_counts(shape, schedule, pool).rows)
-    least = ceil_div(shape.weight_bytes, pool.channels * pool.banks * pool.columns * pool.lanes * 2)
+    least = ceil_div(shape.weight_bytes, pool.channels * pool.banks * pool.row_accesses * pool.lanes * 2)
     return int(8 * rows // least)
 
 
 def _overlapped_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule:
-    key_columns = ceil_div(shape.head_dim, pool.lanes)
+    key = key_columns(shape, pool)
     reuses = [r for r in (1, 2, 4, 8) if shape.group % r == 0]
-    score = max(r for r in reuses if r * key_columns <= pool.buffer_columns or r == 1)
+    score = max(r for r in reuses if r * key <= pool.buffer_columns or r == 1)
     context = max(r for r in reuses if r * 8 <= pool.buffer_columns or r == 1)
     return AttentionSchedule(
         token_split=_token_split(shape, pool),
@@ -93,7 +93,7 @@ def _registers(pool: PoolShape) -> int:
 
 def _segment(pool: PoolShape, reuse: int) -> int:
     """Return the longest segment, a power of two, that a row and the global buffer hold."""
-    longest = min(pool.columns, pool.buffer_columns // reuse, LARGEST_SEGMENT)
+    longest = min(pool.row_accesses, pool.buffer_columns // reuse, LARGEST_SEGMENT)
     return 1 << (max(int(longest), 1).bit_length() - 1)
 
 

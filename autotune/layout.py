@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autotune.problem import Codes, Problem
 
@@ -11,12 +12,16 @@ HARDWARE = "hardware"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The number of values per knob, the columns of the hardware knobs, and those of each schedule with its task."""
+    """The number of values per knob, the columns of the hardware knobs, and those of each schedule with its task.
+
+    `seldom` says which codes of which knob pools take less often: bool[k, most values].
+    """
 
     sizes: Codes
     hardware: Codes
     tasks: tuple[str, ...]
     schedules: tuple[Codes, ...]
+    seldom: NDArray[np.bool_]
 
     @property
     def groups(self) -> tuple[Codes, ...]:
@@ -40,7 +45,12 @@ def layout_of(problem: Problem) -> Layout:
     hardware = np.array(groups.pop(HARDWARE, []), dtype=np.int64)
     schedules = tuple(np.array(columns, dtype=np.int64) for columns in groups.values())
     sizes = np.array([len(knob.values) for knob in problem.knobs], dtype=np.int64)
-    return Layout(sizes, hardware, tuple(groups), schedules)
+    seldom = np.zeros((len(sizes), int(sizes.max(initial=1))), dtype=np.bool_)
+    for column, knob in enumerate(problem.knobs):
+        for value in knob.seldom:
+            if value in knob.values and len(knob.values) > 1:
+                seldom[column, knob.values.index(value)] = True
+    return Layout(sizes, hardware, tuple(groups), schedules, seldom)
 
 
 def keys(codes: Codes) -> list[bytes]:

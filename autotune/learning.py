@@ -29,9 +29,9 @@ def codes_of(evaluations: Sequence[Evaluation], knobs: int) -> Codes:
     return np.array([evaluation.codes for evaluation in evaluations], dtype=np.int64).reshape(len(evaluations), knobs)
 
 
-def objectives_of(evaluations: Sequence[Evaluation]) -> Floats:
-    """Return the objectives of evaluations: float[n, 3]."""
-    return np.array([evaluation.objectives for evaluation in evaluations], dtype=np.float64).reshape(-1, 3)
+def metrics_of(evaluations: Sequence[Evaluation]) -> Floats:
+    """Return the metrics of evaluations: float[n, 3]."""
+    return np.array([evaluation.metrics for evaluation in evaluations], dtype=np.float64).reshape(-1, 3)
 
 
 def cycles_of(problem: Problem, evaluations: Sequence[Evaluation]) -> tuple[Floats, Floats]:
@@ -74,8 +74,8 @@ def forecast(problem: Problem, model: CostModel, evaluations: Sequence[Evaluatio
     codes = codes_of(evaluations, len(problem.knobs))
     predicted = predict_cycles(problem, model, codes)
     measured, _ = cycles_of(problem, evaluations)
-    latency_ns = problem.objectives(codes, predicted)[:, 0]
-    return Forecast(predicted, measured, latency_ns, objectives_of(evaluations)[:, 0])
+    latency_ns = problem.metrics(codes, predicted)[:, 0]
+    return Forecast(predicted, measured, latency_ns, metrics_of(evaluations)[:, 0])
 
 
 def predict_cycles(problem: Problem, model: CostModel, codes: Codes) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from autotune.hand_mapping import hand_schedules
-from autotune.space import space_of
+from autotune.space import schedule_space
 from autotune.tuning import TUNED, tuned_mapping
 from compiler.attention import AttentionShape
 from compiler.legality import all_reasons, legal, rules
@@ -59,7 +59,7 @@ def check_model(shapes: Sequence[Schedulable], system: System, random_schedules:
 
 def random_legal(shape: Schedulable, system: System, count: int, rng: np.random.Generator) -> Iterator[Schedule]:
     """Yield so many legal schedules on the units, drawn uniformly; fewer where hardly any is legal."""
-    space = space_of((shape,), {"*.place": (str(Place.PIM),)})
+    space = schedule_space((shape,), {"*.place": (str(Place.PIM),)})
     sizes = [len(knob.values) for knob in space.knobs]
     for _ in range(MOST_DRAWS):
         codes = rng.integers(0, sizes, (DRAWN_AT_ONCE, len(sizes)))

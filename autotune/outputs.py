@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.architect.beside import beside
+from autotune.architect.references import write_reference_figure, write_references
 from autotune.constraints import write_constraints
 from autotune.figures import write_figures
 from autotune.finished import FinishedRun
@@ -27,12 +29,13 @@ class OutputPaths:
 def write_outputs(run: FinishedRun) -> OutputPaths:
     """Write tables, a folder per Pareto point, figures, constraints, provenance and the report."""
     run.folder.mkdir(parents=True, exist_ok=True)
-    drawings = write_figures(run)
+    found = beside(run)
+    drawings = (*write_figures(run), *write_reference_figure(run, found.references))
     return OutputPaths(
-        tables=write_tables(run),
+        tables=(*write_tables(run), write_references(run.folder, found.references)),
         points=write_points(run),
         figures=tuple(path for drawing in drawings for path in (drawing.pdf, drawing.png)),
-        constraints=write_constraints(run),
+        constraints=write_constraints(run, found),
         provenance=write_provenance(run),
-        report=write_report(run, drawings),
+        report=write_report(run, drawings, found),
     )

@@ -1,9 +1,11 @@
 """What the search needs to know of a problem, and nothing more: knobs, legality, bounds, features, exact evaluation.
 
 A design is a vector of codes, one index into `values` per knob. Everything but `evaluate` is closed form and vectorised
-over designs. The product's problem is `autotune.decode_problem`; tests use small analytic ones.
+over designs. What is made of the metrics, objectives and requirements, is the business of `autotune.goals`. The
+product's problem is `autotune.decode_problem`; tests use small analytic ones.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,17 +14,24 @@ from numpy.typing import NDArray
 
 Codes = NDArray[np.int64]
 HARDWARE_GROUP = "hardware"
-OBJECTIVES = ("latency_ns", "energy_pj", "area_mm2")
+METRICS = ("latency_ns", "energy_pj", "area_mm2")
+# The facts that every problem states of its designs.
+TOKENS, DEVICES, DIES, CAPACITY, AREA = "tokens_per_step", "devices", "dies", "capacity_gib", "area_mm2"
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One choice of a design; `group` is "hardware" or the name of the task whose schedule it belongs to."""
+    """One choice of a design; `group` is "hardware" or the name of the task whose schedule it belongs to.
+
+    `seldom` are values that are legal so often, and good so seldom, that a pool of candidates should not be made of
+    them: it takes them less often. They are values like any other everywhere else.
+    """
 
     name: str
     group: str
     values: tuple[int | str, ...]
     unit: str = ""
+    seldom: tuple[int | str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -53,13 +62,13 @@ class Evaluation:
     details: tuple[tuple[str, float], ...] = ()
 
     @property
-    def objectives(self) -> tuple[float, float, float]:
-        """The three minimised figures, in the order of `OBJECTIVES`."""
+    def metrics(self) -> tuple[float, float, float]:
+        """What every figure of merit is made of, in the order of `METRICS`."""
         return self.latency_ns, self.energy_pj, self.area_mm2
 
 
 class Problem(Protocol):
-    """A search problem with minimised `OBJECTIVES`; every method but `evaluate` is cheap and vectorised (n designs)."""
+    """A search problem; every method but `evaluate` is cheap and vectorised (n designs)."""
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -99,11 +108,15 @@ class Problem(Protocol):
         """Return the lower bound of one occurrence of each task in the design's device cycles: float[n, tasks]."""
         ...
 
-    def objectives(self, codes: Codes, cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+    def metrics(self, codes: Codes, cycles: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return latency, energy and area for given cycles per task (float[n, tasks]): float[n, 3].
 
         With `bound_cycles` this never exceeds what `evaluate` finds: it is the roofline of the design.
         """
+        ...
+
+    def facts(self, codes: Codes) -> Mapping[str, NDArray[np.float64]]:
+        """Return what is exactly known without cycles, as arrays: tokens per step, devices, dies, GiB, mm²."""
         ...
 
     def baselines(self) -> Codes:

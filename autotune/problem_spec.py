@@ -2,13 +2,15 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.decode_problem import DecodeProblem
+from autotune.decode_problem import DecodeProblem, KeptSimulators
 from autotune.run_settings import RunSettings, parse_restrictions
 from autotune.scenario import make_scenario
 from autotune.space import space_of
+from autotune.suite import SuiteProblem
+from autotune.suite_settings import scenarios_of
 from compiler.workload import BF16_THROUGHOUT, StoredFormats, Workload, workload_of
 from configs.device import Device, load_device
 from configs.model_config import load_model_config
@@ -30,8 +32,8 @@ class ProblemSpec:
         texts = {"device": self.base.fingerprint(), "workload": workload, "sources": _sources_digest()}
         return {name: text[:16] for name, text in texts.items()}
 
-    def __call__(self) -> DecodeProblem:
-        """Make the problem."""
+    def __call__(self, simulators: KeptSimulators | None = None) -> DecodeProblem:
+        """Make the problem, with simulators of its own if none are given."""
         scenario = make_scenario(
             self.workload,
             self.base,
@@ -39,7 +41,7 @@ class ProblemSpec:
             restrictions=self.restrictions,
             routing_seed=self.routing_seed,
         )
-        return DecodeProblem(scenario)
+        return DecodeProblem(scenario, simulators)
 
 
 def _sources_digest() -> str:
@@ -50,6 +52,37 @@ def _sources_digest() -> str:
         for source in sorted((root / package).rglob("*.py")):
             digest.update(source.read_bytes())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteSpec:
+    """The named and weighted problems of a suite; calling it joins them, on as many devices as the largest needs."""
+
+    members: tuple[tuple[str, float, ProblemSpec], ...]
+
+    def identity(self) -> dict[str, str]:
+        """Return hashes of what evaluations depend on, over all members."""
+        each = [spec.identity() for _, _, spec in self.members]
+        workload = hashlib.sha256("".join(item["workload"] for item in each).encode()).hexdigest()
+        return each[0] | {"workload": workload[:16]}
+
+    def __call__(self) -> SuiteProblem:
+        """Make the problem; its members share the simulators of devices."""
+        simulators = KeptSimulators()
+        found = [(name, weight, spec(simulators)) for name, weight, spec in self.members]
+        most = max(problem.scenario.devices for _, _, problem in found)
+        return SuiteProblem(
+            [
+                (name, weight, problem if problem.scenario.devices == most else replace(spec, devices=most)(simulators))
+                for (name, weight, problem), (_, _, spec) in zip(found, self.members, strict=True)
+            ]
+        )
+
+
+def suite_spec(settings: RunSettings) -> SuiteSpec:
+    """Resolve settings with scenarios; raises UserError as `problem_spec`, and for a scenario that is none."""
+    specs = [(item.name, item.weight, problem_spec(item.settings)) for item in scenarios_of(settings)]
+    return SuiteSpec(tuple(specs))
 
 
 def problem_spec(settings: RunSettings) -> ProblemSpec:
@@ -65,7 +98,7 @@ def problem_spec(settings: RunSettings) -> ProblemSpec:
 
 def spec_of_workload(settings: RunSettings, workload: Workload, base: Device) -> ProblemSpec:
     """Return the problem of settings whose model is imported; raises UserError for an unknown knob or value."""
-    knobs = space_of(workload.schedulables, {}).knobs
+    knobs = space_of(workload.schedulables, {}, base).knobs
     restrictions = parse_restrictions(settings.restrictions, knobs)
     return ProblemSpec(workload, base, settings.device_count(), restrictions, settings.seed)
 

@@ -3,6 +3,7 @@
 The time left is an estimate for the eye; no decision depends on it.
 """
 
+import math
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,15 +19,26 @@ from autotune.result import SILENT, BatchReport, Observer
 
 def describe(report: BatchReport) -> str:
     """Return the state after a batch in one line, with units."""
-    latency_ns, energy_pj, area_mm2 = report.best
     share = report.hypervolume / report.bound_hypervolume if report.bound_hypervolume else 0.0
-    parts = [
-        f"best {latency_ns / 1e6:.4g} ms, {energy_pj / 1e9:.4g} mJ, {area_mm2:.4g} mm2",
-        f"hypervolume {100 * share:.1f} % of the sampled bound front",
-    ]
+    parts = [f"best {', '.join(_amount(*item) for item in report.best)}"]
+    if report.feasible < report.evaluated:
+        parts.append(_requirements_met(report))
+    if report.feasible:
+        parts.append(f"hypervolume {100 * share:.1f} % of the known bound front")
     for name, accuracy in report.accuracy[:1]:
         parts.append(f"model on new {name}: ranks {100 * accuracy.pairwise:.0f} %, error {100 * accuracy.mape:.1f} %")
     return "; ".join(parts)
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a value with its unit in plain letters."""
+    return f"{value:.4g} {unit.replace('²', '2').replace('·', ' ')}"
+
+
+def _requirements_met(report: BatchReport) -> str:
+    if report.feasible:
+        return f"{report.feasible} of {report.evaluated} meet the requirements"
+    return f"none meets the requirements, the nearest misses by {math.expm1(report.least_violation):.2%}"
 
 
 class PlainProgress:

@@ -9,6 +9,8 @@ from typing import Any
 import jinja2
 import numpy as np
 
+from autotune.architect.beside import NOTHING_BESIDE, Beside
+from autotune.architect.references import reference_rows
 from autotune.constraints import prose
 from autotune.device_bounds import bounds_of
 from autotune.figure_bars import energy_parts_mj
@@ -22,47 +24,52 @@ from autotune.finished import (
     hand_point,
     hardware_values,
     shown_points,
+    varied_knobs,
 )
+from autotune.merit import titles
 from autotune.points import POINTS, capacity_frame
 from autotune.problem import HARDWARE_GROUP
 from autotune.provenance import device_constants, git_commit, package_versions
+from autotune.requirement_findings import miss_text, nearest_misses, requirement_counts
 from autotune.system_energy import energy_of
 from autotune.timelines import SUMMARY_FILE, TIMELINE_FILE, UTILISATION_FILE
-from autotune.units import MJ_PER_PJ, MS_PER_NS
+from autotune.units import MJ_PER_PJ, MS_PER_NS, four_digits
 from compiler.schedule import schedule_text
-from configs.device import Case
-from simulator.area import dram_area_mm2
+from configs.laws import CASES
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "report.html.j2"
-CASES: tuple[Case, ...] = ("low", "nominal", "high")
 
 
-def write_report(run: FinishedRun, drawings: Sequence[Drawing]) -> Path:
+def write_report(run: FinishedRun, drawings: Sequence[Drawing], found: Beside = NOTHING_BESIDE) -> Path:
     """Write report.html and return its path."""
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
     path = run.folder / "report.html"
-    path.write_text(environment.get_template(TEMPLATE).render(_content(run, drawings)), encoding="utf-8")
+    path.write_text(page_templates().get_template(TEMPLATE).render(_content(run, drawings, found)), encoding="utf-8")
     return path
 
 
+def page_templates() -> jinja2.Environment:
+    """Return the templates of pages; every name in them is escaped, and a missing one is an error."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
 def area_cases_mm2(run: FinishedRun, point: int) -> tuple[float, ...]:
-    """Return the area of a point at low, nominal and high constants, in this order; empty when not modelled.
-
-    Fewer banks or channels than the base's save more at high constants, so that "high" can be the smallest.
-    """
-    scenario = run.problem.scenario
-    system = scenario.system(np.array(run.evaluations[point].codes, dtype=np.int64))
-    areas = [dram_area_mm2(system.device, scenario.base, case) for case in CASES]
-    return tuple(area * scenario.devices for area in areas if area is not None)
+    """Return the area of a point at low, nominal and high constants, in this order; empty when not modelled."""
+    codes = np.array([run.evaluations[point].codes], dtype=np.int64)
+    areas = [float(run.problem.scenario.candidates.area_mm2(codes, case)[0]) for case in CASES]
+    return () if np.isnan(areas).any() else tuple(areas)
 
 
-def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
+def _content(run: FinishedRun, drawings: Sequence[Drawing], found: Beside) -> dict[str, Any]:
     base = run.problem.scenario.base
-    hardware = [knob for knob in run.problem.knobs if knob.group == HARDWARE_GROUP]
+    varied = varied_knobs(run, front_of(run))
+    hardware = [knob for knob in run.problem.knobs if knob.group == HARDWARE_GROUP and knob.name in varied]
     return {
         "settings": run.shown_settings,
         "device": base,
@@ -71,13 +78,20 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
         "note": run.result.note,
         "evaluations": len(run.evaluations),
         "knobs": [knob_label(knob.name, knob.unit) for knob in hardware],
-        "front": [_front_row(run, point) for point in front_of(run)],
+        "objectives": titles(run.goals.objectives),
+        "headings": [f"{item.title} ({item.unit})" for item in run.goals.objectives],
+        "minimised_energy": any(item.objective == "energy" for item in run.goals.objectives),
+        "front": _front_rows(run),
+        "requirements": requirement_counts(run),
+        "nearest": [(item, miss_text(item)) for item in nearest_misses(run)],
         "comparison": _comparison(run),
         "drawings": [
             {"name": item.name, "caption": item.caption, "data": base64.b64encode(item.svg).decode()}
             for item in drawings
         ],
-        "findings": prose(run),
+        "findings": prose(run, found),
+        "references": reference_rows(found.references),
+        "left_out": found.references.left_out,
         "accuracy": _accuracy_rows(run),
         "insides": [_inside_row(run, item) for item in shown_points(run)],
         "energies": [
@@ -92,16 +106,23 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing]) -> dict[str, Any]:
     }
 
 
-def _front_row(run: FinishedRun, point: int) -> dict[str, Any]:
+def _front_rows(run: FinishedRun) -> list[dict[str, Any]]:
+    objectives, merits, front = run.judged.objectives, run.goals.objectives, front_of(run)
+    varied = varied_knobs(run, front)
+    return [
+        _front_row(run, point, [float(merit.shown(objectives[point, i])) for i, merit in enumerate(merits)], varied)
+        for point in front
+    ]
+
+
+def _front_row(run: FinishedRun, point: int, values: Sequence[float], varied: Sequence[str]) -> dict[str, Any]:
     item = run.evaluations[point]
     return {
         "point": point,
-        "latency": f"{item.latency_ns * MS_PER_NS:.4g}",
-        "energy": f"{item.energy_pj * MJ_PER_PJ:.4g}",
+        "values": [four_digits(value) for value in values],
         "typical": _typical_text(dict(item.details)),
-        "area": f"{item.area_mm2:.1f}",
         "areas": " / ".join(f"{area:.1f}" for area in area_cases_mm2(run, point)),
-        "knobs": list(hardware_values(run, point).values()),
+        "knobs": [value for name, value in hardware_values(run, point).items() if name in varied],
         "numerics": run.numerics.get(item.codes, "not checked"),
     }
 
@@ -142,8 +163,13 @@ def _comparison(run: FinishedRun) -> tuple[str, ...]:
     if hand is None or own is None:
         return ("The hand mapping is not legal in this scenario, or lies outside the space.",) if front else ()
     hand_ns = run.evaluations[hand].latency_ns
+    chosen = [(own, "on the base device itself")]
+    if front:
+        fastest = min(front, key=lambda point: run.evaluations[point].latency_ns)
+        limits = " that meet the requirements" if run.goals.requirements else ""
+        chosen.append((fastest, f"over all devices{limits}"))
     sentences = []
-    for point, what in ((own, "on the base device itself"), (front[0], "over all devices")):
+    for point, what in chosen:
         latency_ns = run.evaluations[point].latency_ns
         sentences.append(
             f"{what[0].upper()}{what[1:]} the fastest design (point {point}) takes {latency_ns * MS_PER_NS:.4g} ms per "
@@ -162,7 +188,7 @@ def _accuracy_rows(run: FinishedRun) -> list[dict[str, Any]]:
 
 
 def _distance_rows(run: FinishedRun) -> list[dict[str, Any]]:
-    """Return how far each operator of the fastest point is from the bounds of its device."""
+    """Return how far each operator of the front's first point is from the bounds of its device."""
     front = front_of(run)
     if not front:
         return []
@@ -185,7 +211,7 @@ def _distance_rows(run: FinishedRun) -> list[dict[str, Any]]:
 
 
 def _plan(run: FinishedRun) -> dict[str, Any] | None:
-    """Return the memory plan and the schedules of the fastest point."""
+    """Return the memory plan and the schedules of the front's first point."""
     front = front_of(run)
     if not front:
         return None

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from autotune.feasibility import Feasibility
+from autotune.goals import DEFAULT_GOALS, Goals
 from autotune.pareto import Box
 from autotune.problem import Codes, Evaluation
 from autotune.roofline import RooflineFront
@@ -23,21 +24,26 @@ class StopReason(StrEnum):
     EXHAUSTED = "no new design found"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "no legal design found"
+    OUT_OF_REACH = "requirements out of reach"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
     """One finished batch: evaluations so far, hypervolume of the front and of the bounds, and how it was predicted.
 
-    `accuracy` holds "latency" and each task, predicted before the batch was learned; empty for the first batch.
+    `best` holds the best value of each objective with its unit, among the `feasible` designs if there are any, in which
+    case `least_violation` is 0. `accuracy` holds "latency" and each task, predicted before the batch was learned; empty
+    for the first batch.
     """
 
     evaluated: int
     budget: int
     hypervolume: float
     bound_hypervolume: float
-    best: tuple[float, float, float]
+    best: tuple[tuple[float, str], ...]
     accuracy: tuple[tuple[str, Accuracy], ...]
+    feasible: int
+    least_violation: float = 0.0
 
 
 class Observer(Protocol):
@@ -88,3 +94,4 @@ class SearchResult:
     note: str
     repeats: int
     feasibility: Feasibility
+    goals: Goals = DEFAULT_GOALS

@@ -1,7 +1,8 @@
 """The roofline front: the best objectives that lower bounds allow, found before anything is simulated.
 
 It fixes the box that hypervolume is measured in (an observed nadir would hide the small-area corner), it gives the
-first designs to simulate, and it says how much any design could still gain.
+first designs to simulate, and it says how much any design could still gain. Designs whose bounds miss a requirement are
+no part of it, as long as there are others.
 """
 
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.coverage import Pairs, most_new
+from autotune.goals import Goals, Judged, judge_bounds
 from autotune.layout import Layout, distinct, keys
-from autotune.pareto import box_of, nondominated
+from autotune.pareto import box_of, hypervolume
 from autotune.problem import Codes, Problem
 from autotune.proposals import children
 from autotune.sampling import stratified
@@ -19,48 +21,65 @@ from autotune.sampling import stratified
 Floats = NDArray[np.float64]
 POOL = 4000
 GENERATIONS = 12
-CHILDREN = 800
+CHILDREN = 1600
+# In a wide space the front goes on to grow: it is followed until it hardly does.
+MOST_GENERATIONS, IDLE_GENERATIONS, LEAST_GROWTH = 80, 3, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineFront:
-    """The legal designs that no other known one beats at its bounds, with these bounds: int[n, k], float[n, 3]."""
+    """The legal designs that no other known one beats at its bounds, with these bounds: int[n, k], float[n, m].
+
+    Without any whose bounds meet the requirements, those that miss least, best first, and `reachable` is false.
+    """
 
     codes: Codes
     objectives: Floats
+    reachable: bool = True
 
 
 NO_ROOFLINE = RooflineFront(np.zeros((0, 0), dtype=np.int64), np.zeros((0, 3)))
 
 
 def roofline(problem: Problem, codes: Codes) -> Floats:
-    """Return what the designs would cost if every task ran at its lower bound: float[n, 3]."""
-    return problem.objectives(codes, problem.bound_cycles(codes))
+    """Return the metrics of the designs if every task ran at its lower bound: float[n, 3]."""
+    return problem.metrics(codes, problem.bound_cycles(codes))
+
+
+def judged_roofline(problem: Problem, goals: Goals, codes: Codes) -> Judged:
+    """Judge designs by their bounds: what misses a requirement here misses it in every simulation."""
+    return judge_bounds(problem, goals, codes, roofline(problem, codes))
 
 
 def find_roofline_front(
-    problem: Problem, layout: Layout, rng: np.random.Generator, baselines: Codes
+    problem: Problem, layout: Layout, rng: np.random.Generator, baselines: Codes, goals: Goals
 ) -> tuple[RooflineFront, Codes]:
     """Return the roofline front and the legal pool that it was found in; both are empty when nothing is legal."""
     pool = distinct(np.concatenate([baselines, stratified(problem, layout, rng, POOL, baselines)]))
     if len(pool) == 0:
-        return RooflineFront(pool, np.zeros((0, 3))), pool
-    front = _front(pool, roofline(problem, pool))
-    for _ in range(GENERATIONS):
-        young = children(problem, layout, rng, front.codes, CHILDREN)
-        merged = np.concatenate([front.objectives, roofline(problem, young)])
-        front = _front(np.concatenate([front.codes, young]), merged)
-    return front, pool
+        return RooflineFront(pool, np.zeros((0, len(goals.objectives)))), pool
+    codes, best = _elite(pool, judged_roofline(problem, goals, pool))
+    box, volume, idle = box_of(best.objectives), 0.0, 0
+    for generation in range(MOST_GENERATIONS):
+        young = children(problem, layout, rng, codes, CHILDREN)
+        if len(young):
+            judged = best.joined(judged_roofline(problem, goals, young))
+            codes, best = _elite(np.concatenate([codes, young]), judged)
+        before, volume = volume, hypervolume(best.objectives, box)
+        idle = idle + 1 if volume - before < LEAST_GROWTH * before else 0
+        if generation >= GENERATIONS and idle >= IDLE_GENERATIONS:
+            break
+    return RooflineFront(codes, best.objectives, bool(best.feasible.any())), pool
 
 
 def first_designs(front: RooflineFront, baselines: Codes, count: int) -> Codes:
     """Return the designs to simulate first: the baselines, then the ends of the roofline front, then it spread out."""
     scaled = box_of(front.objectives).scale(front.objectives)
     ends = scaled.argmin(axis=0)
-    # Latency and area are the ends that most runs lost; energy comes third.
-    order = [int(ends[0]), int(ends[2]), int(ends[1])]
+    # The first and the last objective, latency and area by default, are the ends that most runs lost.
+    order = [int(end) for end in (ends[0], *ends[:0:-1])]
     distance = np.min([np.linalg.norm(scaled - scaled[row], axis=1) for row in order], axis=0)
-    while len(order) < min(count + 3, len(front.codes) + 3):
+    while len(order) < min(count, len(front.codes)) + len(ends):
         farthest = int(distance.argmax())
         order.append(farthest)
         distance = np.minimum(distance, np.linalg.norm(scaled - scaled[farthest], axis=1))
@@ -77,6 +96,6 @@ def fill(designs: Codes, pool: Codes, pairs: Pairs, count: int) -> Codes:
     return ordered[: max(count, len(designs))]
 
 
-def _front(codes: Codes, objectives: Floats) -> RooflineFront:
-    kept = nondominated(objectives)
-    return RooflineFront(codes[kept], objectives[kept])
+def _elite(codes: Codes, judged: Judged) -> tuple[Codes, Judged]:
+    kept = judged.elite()
+    return codes[kept], judged.of(kept)

@@ -1,7 +1,7 @@
 """What a run was asked for: plain values, written to `run.yaml`, from which its problem can be made again."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,19 @@ MOST_DEVICES = 1024
 DEVICE_COUNTS = frozenset(str(count) for count in range(1, MOST_DEVICES + 1))
 MOST_DIGITS = 9
 IDENTITY = "made_from"
-ADDED_LATER = frozenset({"weights", "kv", "speculative"})  # runs made before they were there had their defaults
+# Runs made before these were there had their defaults.
+ADDED_LATER = frozenset({"weights", "kv", "speculative", "objectives", "requirements", "scenarios"})
+HARDWARE_OF_BASE = f"{HARDWARE_GROUP}=base"  # keeps all hardware knobs that have no values of their own
+LISTS = ("restrictions", "objectives", "requirements", "scenarios")
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The user's choices; `devices` is a number or `auto`, `restrictions` are NAME=VALUES texts."""
+    """The user's choices; `devices` is a number or `auto`, `restrictions` are NAME=VALUES texts.
+
+    `objectives` are names of figures of merit, `requirements` texts such as `area_mm2 <= 600` in their one spelling,
+    `scenarios` texts such as `long: context=32768` (`autotune.suite_settings`); without any the settings are the one.
+    """
 
     model: str
     hardware: str = "gddr6-aim"
@@ -34,6 +41,9 @@ class RunSettings:
     weights: str = "bf16"
     kv: str = "bf16"
     speculative: int = 1
+    objectives: tuple[str, ...] = ("latency", "energy", "area")
+    requirements: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
 
     def require_consistent(self) -> None:
         """Raise UserError for choices that exclude each other."""
@@ -106,9 +116,9 @@ def load_settings(folder: Path) -> dict[str, Any] | None:
 
 def stored_settings(stored: Mapping[str, Any]) -> RunSettings:
     """Return the settings that `load_settings` found."""
-    later = {field.name: field.default for field in fields(RunSettings) if field.name in ADDED_LATER}
+    later = _later_defaults()
     values = {name: stored.get(name, later[name]) if name in later else stored[name] for name in RunSettings.__slots__}
-    return RunSettings(**values | {"restrictions": tuple(values["restrictions"])})
+    return RunSettings(**values | {name: tuple(values[name]) for name in LISTS})
 
 
 def require_same_identity(folder: Path, identity: Mapping[str, str]) -> None:
@@ -132,17 +142,21 @@ def require_same_settings(folder: Path, settings: RunSettings) -> None:
     stored = load_settings(folder)
     if stored is None:
         return
-    wanted = _plain(settings)
-    defaults = {name: value for name, value in _plain(RunSettings("")).items() if name in ADDED_LATER}
+    wanted, defaults = _plain(settings), _later_defaults()
     different = [name for name in wanted if stored.get(name, defaults.get(name)) != wanted[name]]
     if different:
         name = different[0]
         raise UserError(
             where=f"{folder / RUN_FILE}, {name}",
-            expected=str(stored.get(name)),
+            expected=str(stored.get(name, defaults.get(name))),
             found=str(wanted[name]),
             way_out="resume with the settings of the first run, or choose another folder",
         )
+
+
+def _later_defaults() -> dict[str, Any]:
+    """Return what runs had that were made before these settings were there."""
+    return {name: value for name, value in _plain(RunSettings("")).items() if name in ADDED_LATER}
 
 
 def same_settings(folder: Path, settings: RunSettings) -> bool:
@@ -151,8 +165,8 @@ def same_settings(folder: Path, settings: RunSettings) -> bool:
         stored = load_settings(folder)
     except UserError:
         return False
-    wanted = _plain(settings)
-    return stored is not None and {name: stored.get(name) for name in wanted} == wanted
+    wanted, defaults = _plain(settings), _later_defaults()
+    return stored is not None and {name: stored.get(name, defaults.get(name)) for name in wanted} == wanted
 
 
 def parse_restrictions(texts: tuple[str, ...], knobs: tuple[Knob, ...]) -> Mapping[str, tuple[int | str, ...]]:
@@ -162,7 +176,9 @@ def parse_restrictions(texts: tuple[str, ...], knobs: tuple[Knob, ...]) -> Mappi
         by_name.setdefault(knob.label, []).append(knob)
         if knob.group != HARDWARE_GROUP:
             by_name.setdefault(f"*.{knob.name}", []).append(knob)
-    return dict(_restriction(text, by_name) for text in texts)
+    return dict(_restriction(text, by_name) for text in texts if text != HARDWARE_OF_BASE) | (
+        {HARDWARE_GROUP: ()} if HARDWARE_OF_BASE in texts else {}
+    )
 
 
 def _restriction(text: str, by_name: Mapping[str, list[Knob]]) -> tuple[str, tuple[int | str, ...]]:
@@ -199,4 +215,5 @@ def _chosen(text: str, allowed: list[int | str]) -> tuple[int | str, ...]:
 
 
 def _plain(settings: RunSettings) -> dict[str, Any]:
-    return asdict(settings) | {"restrictions": list(settings.restrictions)}
+    plain = asdict(settings)
+    return plain | {name: list(plain[name]) for name in LISTS}

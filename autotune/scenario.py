@@ -4,29 +4,26 @@ Everything a `DecodeProblem` reads and nothing that depends on a design. Made an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import mean
 
-import numpy as np
-from numpy.typing import NDArray
-
+from autotune.candidates import CandidateDevices
 from autotune.hand_mapping import hand_mapping, overlapped_mapping
-from autotune.problem import HARDWARE_GROUP, Codes
+from autotune.problem import Codes
 from autotune.space import Space, space_of
-from compiler.closed_form import SystemCosts
-from compiler.device_table import DeviceTable, device_table
+from compiler.closed_form import LinkFigures, SystemCosts
+from compiler.device_table import DeviceTable
 from compiler.lowering import System
 from compiler.memory.capacity import capacity_plan, devices_needed, require_capacity
 from compiler.routing import ExpertLoad, draw_loads
 from compiler.workload import ExpertsShape, Workload
 from configs.device import Device
 from configs.errors import UserError
-from configs.knobs import HardwareKnobs, base_knobs
+from configs.knobs import base_knobs
 from configs.refresh import RefreshPolicy
-from simulator.area import dram_area_mm2
 from simulator.engine import Engine
 from simulator.isa import Kind
-from simulator.scaling import impossibilities, scaled_device
+from simulator.laws.device import impossibilities
 from simulator.timing_table import timing_table
 
 ROUTING_DRAWS = 4
@@ -39,8 +36,10 @@ NEEDED_TIMING = (
 # What lowered programs are made of.
 NEEDED_KINDS = (
     *(Kind.ACT, Kind.ACT16, Kind.PRE, Kind.PREA, Kind.RD, Kind.WR, Kind.WRA16),
-    *(Kind.MAC16, Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD),
+    *(Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD),
 )
+# How units multiply, by the row buffers of a bank.
+MULTIPLY_KINDS = {1: (Kind.MAC16,), 2: (Kind.LATCH16, Kind.MACL16)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +50,15 @@ class Scenario:
     base: Device
     devices: int
     space: Space
-    costs: SystemCosts
-    candidates: tuple[Device | None, ...]
-    table: DeviceTable
-    area_mm2: NDArray[np.float64]
+    candidates: CandidateDevices
     uniform_loads: tuple[tuple[ExpertLoad, ...], ...]
     skewed_loads: tuple[tuple[ExpertLoad, ...], ...]
-    sizes: tuple[int, ...] = field(default=())
 
-    def hardware_index(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the row of each design's device in the tables: int[n]."""
-        index = np.zeros(len(codes), dtype=np.int64)
-        for column, size in enumerate(self.sizes):
-            index = index * size + codes[:, column]
-        return index
+    def costs(self, table: DeviceTable) -> SystemCosts:
+        """Return host and link of each device of a table."""
+        link = LinkFigures(table.link_gb_per_s, table.link_latency_ns)
+        assert self.base.host is not None
+        return SystemCosts(self.base.host, link, self.base.cycle_ps, self.devices)
 
     @property
     def system_of_base(self) -> System:
@@ -83,11 +77,7 @@ class Scenario:
 
     def system(self, codes: Codes) -> System:
         """Return the system of one design (int[k]); raises UserError for an impossible device."""
-        device = self.candidates[int(self.hardware_index(codes[None, :])[0])]
-        if device is None:
-            scaled_device(self.base, self.space.hardware(codes))
-            raise AssertionError("an impossible device was built")
-        return System(device, self.devices)
+        return System(self.candidates.device(codes), self.devices)
 
 
 def make_scenario(
@@ -121,9 +111,7 @@ def make_scenario(
     capacity = base.organisation.capacity_bytes
     count = devices if devices is not None else fewest_devices(workload, base)
     require_capacity(workload, capacity, count)
-    space = space_of(workload.schedulables, restrictions or {})
-    candidates = _candidate_devices(base, space)
-    known = [device if device is not None else base for device in candidates]
+    space = space_of(workload.schedulables, restrictions or {}, base)
     draws = [
         routing_loads(workload, routing_seed + draw, skewed)
         for skewed in (False, True)
@@ -135,13 +123,9 @@ def make_scenario(
         base=base,
         devices=count,
         space=space,
-        costs=SystemCosts(base.host, base.link, base.cycle_ps, count),
-        candidates=candidates,
-        table=device_table(known, count),
-        area_mm2=np.array([_area(device, base, count) for device in candidates]),
+        candidates=CandidateDevices(base, space, count),
         uniform_loads=tuple(draws[:1] if one_is_enough else draws[:ROUTING_DRAWS]),
         skewed_loads=() if one_is_enough else tuple(draws[ROUTING_DRAWS:]),
-        sizes=tuple(len(knob.values) for knob in space.knobs if knob.group == HARDWARE_GROUP),
     )
 
 
@@ -150,13 +134,15 @@ def _require_usable(base: Device) -> None:
     try:
         Engine(base).fresh_state()
         table = timing_table(base)
-        absent = [kind for kind in NEEDED_KINDS if not table.has(kind)]
+        needed = (*NEEDED_KINDS, *MULTIPLY_KINDS[base.organisation.row_buffers])
+        absent = [kind for kind in needed if not table.has(kind)]
         if absent:
             raise ValueError(f"the constraints name no {', '.join(absent)}, which programs are made of")
         busy = sum(base.timing[name] for name in ("nRFC", "nRP", "nRTP", "nRCDRDMAC") if name in base.timing)
         if base.refresh.policy is RefreshPolicy.ALL_BANK and base.refresh_interval_cycles <= busy:
             raise ValueError(f"a refresh every {base.refresh_interval_cycles} cycles takes {busy} with its rows")
-        missing = [name for name in NEEDED_TIMING if name not in base.timing]
+        latch = ("nLTMAC",) if base.organisation.row_buffers > 1 else ()
+        missing = [name for name in (*NEEDED_TIMING, *latch) if name not in base.timing]
         if missing:
             raise ValueError(f"the timing section lacks {', '.join(missing)}")
         for reason in impossibilities(base, base_knobs(base)):
@@ -193,19 +179,6 @@ def fewest_devices(workload: Workload, base: Device) -> int:
             if capacity_plan(workload, mapping(workload.schedulables, system), system).fits:
                 return count
     return fewest
-
-
-def _candidate_devices(base: Device, space: Space) -> tuple[Device | None, ...]:
-    """Scale the base to every combination of hardware knobs; None where it cannot be built."""
-    values = [knob.values for knob in space.knobs if knob.group == HARDWARE_GROUP]
-    grid = np.stack([axis.ravel() for axis in np.meshgrid(*values, indexing="ij")], axis=1)
-    knobs = [HardwareKnobs(*(int(value) for value in row)) for row in grid]
-    return tuple(None if impossibilities(base, item) else scaled_device(base, item) for item in knobs)
-
-
-def _area(device: Device | None, base: Device, count: int) -> float:
-    area = dram_area_mm2(device, base) if device is not None else None
-    return np.nan if area is None else area * count
 
 
 def routing_loads(workload: Workload, seed: int, skewed: bool) -> tuple[ExpertLoad, ...]:

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.goals import Goals, Judged, judge
 from autotune.layout import Layout, distinct, keys
 from autotune.learning import predict_cycles
-from autotune.pareto import nondominated
 from autotune.problem import Codes, Problem
 from autotune.proposals import children, composites
 from autotune.sampling import stratified
@@ -35,11 +35,11 @@ DEFAULT_SCREENING = ScreeningSettings()
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Legal designs that were never evaluated, with predicted cycles and objectives; `repeats` were dropped."""
+    """Legal designs that were never evaluated, with predicted cycles and verdicts; `repeats` were dropped."""
 
     codes: Codes
     cycles: Floats
-    objectives: Floats
+    judged: Judged
     repeats: int
 
 
@@ -52,24 +52,24 @@ def screen(
     donors: Codes,
     seen: set[bytes],
     settings: ScreeningSettings,
+    goals: Goals,
 ) -> Candidates:
     """Propose and predict candidates; `front` are good designs to start from, `donors` legal ones to take from."""
     predict = partial(predict_cycles, problem, model)
     codes = distinct(np.concatenate(_first(problem, layout, predict, rng, front, donors, settings)))
     cycles = predict(codes)
-    objectives = problem.objectives(codes, cycles)
+    judged = judge(problem, goals, codes, problem.metrics(codes, cycles))
     for _ in range(settings.generations):
-        elite = codes[nondominated(objectives)]
         known = set(keys(codes))
-        young = children(problem, layout, rng, elite, settings.generation_children)
+        young = children(problem, layout, rng, codes[judged.elite()], settings.generation_children)
         young = young[[key not in known for key in keys(young)]]
         if len(young) == 0:
             break
         young_cycles = predict(young)
         codes, cycles = np.concatenate([codes, young]), np.concatenate([cycles, young_cycles])
-        objectives = np.concatenate([objectives, problem.objectives(young, young_cycles)])
+        judged = judged.joined(judge(problem, goals, young, problem.metrics(young, young_cycles)))
     fresh = np.array([key not in seen for key in keys(codes)], dtype=np.bool_)
-    return Candidates(codes[fresh], cycles[fresh], objectives[fresh], int((~fresh).sum()))
+    return Candidates(codes[fresh], cycles[fresh], judged.of(fresh), int((~fresh).sum()))
 
 
 def _first(

@@ -1,7 +1,8 @@
 """The search: roofline front, first designs, then batches that the learned model expects to add most hypervolume.
 
-Every decision depends only on the problem, the seed, the budget and the evaluations so far; limits are counts. A run
-that is replayed over recorded evaluations therefore takes the same way and goes on where it was interrupted.
+Every decision depends only on the problem, the goals, the seed, the budget and the evaluations so far; limits are
+counts. A run that is replayed over recorded evaluations therefore takes the same way and goes on where it was
+interrupted.
 """
 
 from collections.abc import Sequence
@@ -13,18 +14,29 @@ from numpy.typing import NDArray
 from autotune.coverage import pairs_of
 from autotune.enumerate import enumerate_legal
 from autotune.feasibility import feasibility
+from autotune.goals import DEFAULT_GOALS, Goals, admit, judge_evaluations
+from autotune.hypervolume_box import fixed_box
 from autotune.layout import Layout, clean, distinct, keys, layout_of
-from autotune.learning import Forecast, accuracies, codes_of, forecast, merge, objectives_of, optimism, rows_of
-from autotune.pareto import Box, box_of, hypervolume, nondominated
+from autotune.learning import Forecast, accuracies, codes_of, forecast, merge, optimism, rows_of
+from autotune.pareto import Box, hypervolume
 from autotune.problem import Codes, Evaluation, Problem
 from autotune.result import SILENT, BatchReport, EvaluateBatch, Observer, SearchResult, StopReason
-from autotune.roofline import NO_ROOFLINE, RooflineFront, fill, find_roofline_front, first_designs
+from autotune.roofline import (
+    NO_ROOFLINE,
+    RooflineFront,
+    fill,
+    find_roofline_front,
+    first_designs,
+    judged_roofline,
+)
 from autotune.screening import DEFAULT_SCREENING, Candidates, ScreeningSettings, screen
 from autotune.selection import Known, choose_batch
 from costmodel.model import DEFAULT_MODEL, CostModel, ModelSettings, Rows, train
 
 Floats = NDArray[np.float64]
 RECENT_BATCHES = 3
+BOUNDS_MISS = "even the lower bounds of all sampled designs miss a requirement"
+NOTHING_LEGAL = "no legal design in the sample; see the reasons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +75,11 @@ DEFAULT_SEARCH = SearchSettings()
 
 @dataclass(slots=True)
 class _Run:
-    """What a run knows so far."""
+    """What a run knows so far; `admitted` is the problem without designs that are known to miss a requirement."""
 
     problem: Problem
+    admitted: Problem
+    goals: Goals
     layout: Layout
     budget: int
     seed: int
@@ -76,9 +90,11 @@ class _Run:
     batches: list[BatchReport] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
     rows: dict[str, Rows] = field(default_factory=dict)
+    bounds: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     seen: set[bytes] = field(default_factory=set)
     roofline: RooflineFront = NO_ROOFLINE
     box: Box | None = None
+    settled: bool = False
     model: CostModel | None = None
     carried: Codes | None = None
     repeats: int = 0
@@ -95,23 +111,50 @@ def search(
     evaluate_batch: EvaluateBatch,
     observer: Observer = SILENT,
     settings: SearchSettings = DEFAULT_SEARCH,
+    goals: Goals = DEFAULT_GOALS,
 ) -> SearchResult:
-    """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them."""
-    run = _Run(problem, layout_of(problem), budget, seed, evaluate_batch, observer, settings)
+    """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them.
+
+    The baselines aside, no design is evaluated that is known in closed form to miss a requirement, unless all do.
+    """
+    admitted = admit(problem, goals)
+    run = _Run(problem, admitted, goals, layout_of(problem), budget, seed, evaluate_batch, observer, settings)
     baselines = clean(problem, problem.baselines())
     observer.phase("roofline front")
-    run.roofline, pool = find_roofline_front(problem, run.layout, run.rng(0), baselines)
+    run.roofline, pool = find_roofline_front(admitted, run.layout, run.rng(0), baselines, goals)
+    everything = enumerate_legal(admitted) if run.layout.designs <= settings.enumerable else None
+    if goals.exact and not len(everything if everything is not None else clean(admitted, pool)):
+        return _evaluate_nearest(run, baselines)
     if len(pool) == 0:
-        return _result(run, StopReason.INFEASIBLE, "no legal design in the sample; see the reasons")
-    everything = enumerate_legal(problem) if run.layout.designs <= settings.enumerable else None
+        return _result(run, StopReason.INFEASIBLE, NOTHING_LEGAL)
     if everything is not None and len(everything) <= budget:
         return _evaluate_everything(run, distinct(np.concatenate([baselines, everything])))
     count = settings.first_count(budget, len(baselines))
     bounded = first_designs(run.roofline, baselines, round(count * settings.roofline_share))
-    first = fill(bounded, pool, pairs_of(run.layout), count)[:budget]
+    first = fill(bounded, _promising(run, pool, count), pairs_of(run.layout), count)[:budget]
     if not _evaluate(run, first):
         return _result(run, StopReason.INTERRUPTED, "")
     return _improve(run, pool)
+
+
+def _promising(run: _Run, pool: Codes, count: int) -> Codes:
+    """Return the designs of the pool whose bounds miss no requirement, or the whole pool where they are too few."""
+    if not run.goals.requirements:
+        return pool
+    kept = pool[judged_roofline(run.problem, run.goals, pool).feasible]
+    return kept if len(kept) >= count else clean(run.admitted, pool)
+
+
+def _evaluate_nearest(run: _Run, baselines: Codes) -> SearchResult:
+    """Evaluate the baselines and those that miss least, where all sampled designs are known to miss a requirement."""
+    run.roofline, pool = find_roofline_front(run.problem, run.layout, run.rng(0), baselines, run.goals)
+    if len(pool) == 0:
+        return _result(run, StopReason.INFEASIBLE, NOTHING_LEGAL)
+    count = run.settings.first_count(run.budget, len(baselines))
+    finished = _evaluate(run, distinct(np.concatenate([baselines, run.roofline.codes]))[:count])
+    missed = ", ".join(str(item) for item in run.goals.exact)
+    note = f"no design of the sample meets {missed}; those that miss least were simulated"
+    return _result(run, StopReason.OUT_OF_REACH if finished else StopReason.INTERRUPTED, note if finished else "")
 
 
 def _improve(run: _Run, pool: Codes) -> SearchResult:
@@ -127,7 +170,7 @@ def _improve(run: _Run, pool: Codes) -> SearchResult:
         if not _evaluate(run, batch):
             return _result(run, StopReason.INTERRUPTED, "")
         stage += 1
-    return _result(run, StopReason.BUDGET, "")
+    return _result(run, StopReason.BUDGET, "" if run.roofline.reachable else BOUNDS_MISS)
 
 
 def _evaluate_everything(run: _Run, designs: Codes) -> SearchResult:
@@ -142,11 +185,13 @@ def _evaluate_everything(run: _Run, designs: Codes) -> SearchResult:
 def _screen(run: _Run, pool: Codes, rng: np.random.Generator) -> Candidates:
     assert run.model is not None
     codes = codes_of(run.evaluations, len(run.layout.sizes))
-    front = codes[nondominated(objectives_of(run.evaluations))]
+    front = codes[judge_evaluations(run.problem, run.goals, run.evaluations).elite()]
     start = front if run.carried is None else distinct(np.concatenate([front, run.carried]))
-    candidates = screen(run.problem, run.layout, run.model, rng, start, pool, run.seen, run.settings.screening)
+    candidates = screen(
+        run.admitted, run.layout, run.model, rng, start, pool, run.seen, run.settings.screening, run.goals
+    )
     # What the model thinks best but is not chosen now is where the next evolution starts.
-    run.carried = candidates.codes[nondominated(candidates.objectives)]
+    run.carried = candidates.codes[candidates.judged.elite()]
     run.repeats += candidates.repeats
     return candidates
 
@@ -155,10 +200,11 @@ def _choose(run: _Run, candidates: Candidates) -> Codes:
     assert run.box is not None
     codes = codes_of(run.evaluations, len(run.layout.sizes))
     factors = optimism(run.problem, run.forecasts[-RECENT_BATCHES:])
-    known = Known(codes, objectives_of(run.evaluations), factors, run.box)
+    judged = judge_evaluations(run.problem, run.goals, run.evaluations)
+    known = Known(codes, judged.objectives[judged.feasible], factors, run.box)
     count = run.settings.batch_count(run.budget, len(run.evaluations))
     explored = round(_explore_share(run) * count)
-    return choose_batch(run.problem, run.layout, known, candidates, count, explored)
+    return choose_batch(run.problem, run.layout, run.goals, known, candidates, count, explored)
 
 
 def _explore_share(run: _Run) -> float:
@@ -178,29 +224,28 @@ def _evaluate(run: _Run, designs: Codes) -> bool:
     if run.model is not None:
         run.forecasts.append(forecast(run.problem, run.model, new))
     run.rows = merge(run.rows, rows_of(run.problem, new))
-    if run.box is None:
-        run.box = _fixed_box(run)
+    bounds = judged_roofline(run.problem, run.goals, designs).objectives
+    run.bounds = np.concatenate([run.bounds if len(run.bounds) else run.roofline.objectives, bounds])
+    if not run.settled:
+        run.box, run.settled = fixed_box(run.problem, run.goals, run.roofline, run.evaluations)
     _report(run)
     return True
 
 
-def _fixed_box(run: _Run) -> Box:
-    """Return the box of the roofline front, stretched to the first designs' front: both contain the far ends."""
-    measured = objectives_of(run.evaluations)
-    nadir = np.maximum(run.roofline.objectives.max(axis=0), measured[nondominated(measured)].max(axis=0))
-    return Box(box_of(run.roofline.objectives).ideal, tuple(nadir.tolist()))
-
-
 def _report(run: _Run) -> None:
     assert run.box is not None
-    objectives = objectives_of(run.evaluations)
-    latency_ns, energy_pj, area_mm2 = objectives.min(axis=0).tolist()
+    judged = judge_evaluations(run.problem, run.goals, run.evaluations)
+    feasible = judged.objectives[judged.feasible]
+    best = (feasible if len(feasible) else judged.objectives).min(axis=0)
+    shown = (merit.shown(best[column]) for column, merit in enumerate(run.goals.objectives))
     report = BatchReport(
         evaluated=len(run.evaluations),
         budget=run.budget,
-        hypervolume=hypervolume(objectives, run.box),
-        bound_hypervolume=hypervolume(run.roofline.objectives, run.box),
-        best=(latency_ns, energy_pj, area_mm2),
+        hypervolume=hypervolume(feasible, run.box),
+        bound_hypervolume=hypervolume(run.bounds, run.box),
+        best=tuple((float(value), merit.unit) for value, merit in zip(shown, run.goals.objectives, strict=True)),
+        feasible=len(feasible),
+        least_violation=float(judged.violations.min()),
         accuracy=accuracies(run.problem, run.forecasts[-1]) if run.forecasts else (),
     )
     run.batches.append(report)
@@ -211,5 +256,5 @@ def _result(run: _Run, stop: StopReason, note: str) -> SearchResult:
     legality = feasibility(run.problem, run.layout, np.random.default_rng(run.seed))
     evaluations: Sequence[Evaluation] = run.evaluations
     return SearchResult(
-        tuple(evaluations), tuple(run.batches), run.roofline, run.box, stop, note, run.repeats, legality
+        tuple(evaluations), tuple(run.batches), run.roofline, run.box, stop, note, run.repeats, legality, run.goals
     )

@@ -1,7 +1,8 @@
 """The knobs of a decode problem: hardware knobs, then the schedule of every scheduled operator, as vectors of codes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from compiler.attention import AttentionShape
 from compiler.linear import LinearShape
 from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, LoopOrder, Place, Schedule
 from compiler.workload import Schedulable
-from configs.knobs import HARDWARE_KNOBS, HardwareKnobs
+from configs.device import Device
+from configs.knobs import HARDWARE_KNOBS, HardwareKnobs, KnobDeclaration, base_knobs
 
 SPLITS = (1, 2, 4, 8, 16, 32, 64)
 REGISTERS = (32, 16, 8)
@@ -19,6 +21,8 @@ SEGMENT_COLUMNS = (64, 128, 32, 16, 8)
 TOKEN_BLOCKS = (1, 2, 4, 8)
 MOST_REUSE = 16
 YES_NO = (1, 0)
+NO_RESTRICTIONS: Mapping[str, tuple[int | str, ...]] = MappingProxyType({})
+WHOLE_HARDWARE = HARDWARE_GROUP  # the name under which a restriction speaks of all hardware knobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,11 @@ class Space:
 
     def hardware(self, codes: Codes) -> HardwareKnobs:
         """Return the hardware knobs of one design."""
-        return HardwareKnobs(*(int(self.knobs[i].values[int(codes[i])]) for i in self.columns(HARDWARE_GROUP)))
+        return HardwareKnobs(*(self.knobs[i].values[int(codes[i])] for i in self.columns(HARDWARE_GROUP)))
+
+    def hardware_arrays(self, codes: Codes) -> HardwareKnobs:
+        """Return the hardware knobs of many designs (int[n, k]), each with one array entry per design."""
+        return HardwareKnobs(*(self._values(index, codes) for index in self.columns(HARDWARE_GROUP)))
 
     def encode(self, hardware: HardwareKnobs, schedules: Mapping[str, Schedule]) -> Codes | None:
         """Return the codes of a design (int[k]); None when it lies outside the space."""
@@ -77,18 +85,42 @@ class Space:
         return np.array(self.knobs[index].values)[codes[:, index]]
 
 
-def space_of(schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, tuple[int | str, ...]]) -> Space:
-    """Return the space of these tasks; a restriction replaces the values of a knob, named by its label."""
-    knobs = [Knob(item.name, HARDWARE_GROUP, item.values, item.unit) for item in HARDWARE_KNOBS]
+def space_of(
+    schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, tuple[int | str, ...]], base: Device
+) -> Space:
+    """Return the space of these tasks on devices made of a base device.
+
+    A restriction replaces the values of a knob, named by its label; that of `hardware` keeps every hardware knob that
+    has none of its own at the base device's value.
+    """
+    hardware = [_hardware_knob(item, base, WHOLE_HARDWARE in restrictions) for item in HARDWARE_KNOBS]
+    knobs = (*(_restricted(knob, restrictions) for knob in hardware), *schedule_space(schedulables, restrictions).knobs)
+    return Space(knobs, schedulables)
+
+
+def schedule_space(
+    schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, tuple[int | str, ...]] = NO_RESTRICTIONS
+) -> Space:
+    """Return the space of these tasks on a given device: their schedules alone."""
+    knobs: list[Knob] = []
     for shape in schedulables:
         knobs += _linear_knobs(shape) if isinstance(shape, LinearShape) else _attention_knobs(shape)
     return Space(tuple(_restricted(knob, restrictions) for knob in knobs), schedulables)
 
 
+def _hardware_knob(declared: KnobDeclaration, base: Device, fixed: bool) -> Knob:
+    """Return a hardware knob with the declared values, the base device's among them, or that one alone."""
+    own = getattr(base_knobs(base), declared.name)
+    values = declared.values
+    if own not in values:
+        values = tuple(sorted((*values, own))) if isinstance(own, int) else (*values, own)
+    return Knob(declared.name, HARDWARE_GROUP, (own,) if fixed else values, declared.unit)
+
+
 def _restricted(knob: Knob, restrictions: Mapping[str, tuple[int | str, ...]]) -> Knob:
     """Replace a knob's values; `*.order` restricts that knob of every task, and a name of its own goes first."""
     values = restrictions.get(knob.label, restrictions.get(f"*.{knob.name}", knob.values))
-    return Knob(knob.name, knob.group, tuple(values), knob.unit)
+    return replace(knob, values=tuple(values))
 
 
 def _linear_knobs(shape: LinearShape) -> list[Knob]:
@@ -96,7 +128,7 @@ def _linear_knobs(shape: LinearShape) -> list[Knob]:
         return Knob(name, shape.name, values)
 
     return [
-        knob("place", (str(Place.PIM), str(Place.HOST))),
+        _place_knob(shape),
         knob("reduction_split", SPLITS),
         knob("segment_columns", SEGMENT_COLUMNS),
         knob("reuse", _divisors(shape.vectors)),
@@ -112,7 +144,7 @@ def _attention_knobs(shape: AttentionShape) -> list[Knob]:
         return Knob(name, shape.name, values)
 
     return [
-        knob("place", (str(Place.PIM), str(Place.HOST))),
+        _place_knob(shape),
         knob("token_split", SPLITS),
         knob("token_blocks", TOKEN_BLOCKS),
         knob("score_reuse", _divisors(shape.group)),
@@ -121,6 +153,10 @@ def _attention_knobs(shape: AttentionShape) -> list[Knob]:
         knob("registers", REGISTERS),
         knob("preactivate", YES_NO),
     ]
+
+
+def _place_knob(shape: Schedulable) -> Knob:
+    return Knob("place", shape.name, (str(Place.PIM), str(Place.HOST)), seldom=(str(Place.HOST),))
 
 
 def _divisors(number: int) -> tuple[int, ...]:

@@ -1,13 +1,13 @@
 """One point of a run folder, read back from the table of its evaluations, where they have their numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from autotune.problem import OBJECTIVES, Knob
+from autotune.problem import METRICS, Knob
 from autotune.tables import TRIALS_FILE, knob_column
 from configs.errors import UserError
 
@@ -28,7 +28,10 @@ def stored_point(folder: Path, knobs: Sequence[Knob], point: int | None = None) 
     """Return a point of a run, by default the fastest; raises UserError for a folder or point that cannot be used."""
     table = _table(folder, knobs)
     if point is None:
-        chosen = table[table["is_pareto"]].sort_values(list(OBJECTIVES), kind="stable")
+        # Without a feasible point the one that misses the requirements least stands in for the front.
+        nearest = table.sort_values(["violation", *METRICS], kind="stable")[:1] if "violation" in table else table[:0]
+        best = table[table["is_pareto"]] if table["is_pareto"].any() else nearest
+        chosen = best.sort_values(list(METRICS), kind="stable")
     else:
         chosen = table[table["point"] == point]
     if chosen.empty:
@@ -42,6 +45,12 @@ def stored_point(folder: Path, knobs: Sequence[Knob], point: int | None = None) 
     return StoredPoint(
         int(row["point"]), tuple(_code(knob, row, folder) for knob in knobs), row["latency_ns"], int(row[PACING])
     )
+
+
+def stored_codes(folder: Path, knobs: Sequence[Knob]) -> tuple[tuple[int, ...], ...]:
+    """Return the designs of all points of a run in order; raises UserError for a folder that cannot be used."""
+    rows = _table(folder, knobs).sort_values("point", kind="stable").to_dict("records")
+    return tuple(tuple(_code(knob, row, folder) for knob in knobs) for row in rows)
 
 
 def _table(folder: Path, knobs: Sequence[Knob]) -> pd.DataFrame:
@@ -62,7 +71,7 @@ def _table(folder: Path, knobs: Sequence[Knob]) -> pd.DataFrame:
             found="a damaged file",
             way_out="make it again with --resume",
         ) from error
-    needed = ["point", "is_pareto", *OBJECTIVES, PACING, *(knob_column(knob) for knob in knobs)]
+    needed = ["point", "is_pareto", *METRICS, PACING, *(knob_column(knob) for knob in knobs)]
     missing = [name for name in needed if name not in table.columns]
     if missing:
         raise UserError(
@@ -74,7 +83,7 @@ def _table(folder: Path, knobs: Sequence[Knob]) -> pd.DataFrame:
     return table
 
 
-def _code(knob: Knob, row: dict[Any, Any], folder: Path) -> int:
+def _code(knob: Knob, row: Mapping[Any, Any], folder: Path) -> int:
     value = row[knob_column(knob)]
     codes = {str(known): code for code, known in enumerate(knob.values)}
     if str(value) not in codes:

@@ -3,16 +3,20 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-from autotune.problem import OBJECTIVES, Evaluation, Knob
+from autotune.goals import DEFAULT_GOALS, Goals, judge_evaluations
+from autotune.merit import Sense
+from autotune.problem import Evaluation, Knob, Problem
 
 JOURNAL = "study.journal"
 STUDY_NAME = "explore"
+DIRECTIONS: dict[Sense, Literal["minimize", "maximize"]] = {Sense.LESS: "minimize", Sense.MORE: "maximize"}
 
 
 def distributions_of(knobs: Sequence[Knob]) -> dict[str, BaseDistribution]:
@@ -20,13 +24,25 @@ def distributions_of(knobs: Sequence[Knob]) -> dict[str, BaseDistribution]:
     return {knob.label: CategoricalDistribution(knob.values) for knob in knobs}
 
 
-class StudyView:
-    """The study in `study.journal` of a run folder; its trials are the evaluations in the order of the record."""
+def tell_constraints(trial: optuna.Trial | optuna.trial.FrozenTrial, goals: Goals, margins: Sequence[float]) -> None:
+    """Tell a trial how far it is from each requirement, where Optuna's trials take constraints (from 5.0 on)."""
+    if hasattr(trial, "set_constraint"):
+        for requirement, margin in zip(goals.requirements, margins, strict=True):
+            trial.set_constraint(str(requirement), margin)
 
-    def __init__(self, folder: Path, knobs: Sequence[Knob]) -> None:
+
+class StudyView:
+    """The study in `study.journal` of a run folder; its trials are the evaluations in the order of the record.
+
+    Values are the objectives as tables show them; a requirement is a constraint that is above 0 where it is violated.
+    """
+
+    def __init__(self, folder: Path, problem: Problem, goals: Goals = DEFAULT_GOALS) -> None:
         """Remember where; nothing is read or written before `sync`."""
         self._path = folder / JOURNAL
-        self._knobs = tuple(knobs)
+        self._problem = problem
+        self._knobs = problem.knobs
+        self._goals = goals
         self._study: optuna.Study | None = None
         self._written = 0
 
@@ -41,7 +57,7 @@ class StudyView:
                 self._open(evaluations)
         assert self._study is not None
         missing = evaluations[self._written :]
-        self._study.add_trials([self._trial(evaluation) for evaluation in missing])
+        self._study.add_trials(self._trials(missing))
         self._written = len(evaluations)
 
     def _open(self, evaluations: Sequence[Evaluation]) -> None:
@@ -65,7 +81,7 @@ class StudyView:
             self._study = optuna.create_study(
                 storage=JournalStorage(backend),
                 study_name=STUDY_NAME,
-                directions=["minimize"] * len(OBJECTIVES),
+                directions=[DIRECTIONS[item.sense] for item in self._goals.objectives],
                 load_if_exists=True,
             )
         finally:
@@ -73,13 +89,25 @@ class StudyView:
         with warnings.catch_warnings():
             # Naming the objectives is marked experimental; without it the dashboard calls them 0, 1 and 2.
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._study.set_metric_names(list(OBJECTIVES))
+            self._study.set_metric_names([item.column for item in self._goals.objectives])
 
-    def _trial(self, evaluation: Evaluation) -> optuna.trial.FrozenTrial:
+    def _trials(self, evaluations: Sequence[Evaluation]) -> list[optuna.trial.FrozenTrial]:
+        judged = judge_evaluations(self._problem, self._goals, evaluations)
+        columns = [
+            merit.stored(judged.objectives[:, column]).tolist() for column, merit in enumerate(self._goals.objectives)
+        ]
+        return [
+            self._trial(evaluation, [column[row] for column in columns], judged.margins[row].tolist())
+            for row, evaluation in enumerate(evaluations)
+        ]
+
+    def _trial(self, evaluation: Evaluation, values: list[float], margins: list[float]) -> optuna.trial.FrozenTrial:
         pairs = zip(self._knobs, evaluation.codes, strict=True)
-        return optuna.trial.create_trial(
+        trial = optuna.trial.create_trial(
             params={knob.label: knob.values[code] for knob, code in pairs},
             distributions=distributions_of(self._knobs),
-            values=list(evaluation.objectives),
+            values=values,
             user_attrs={"codes": list(evaluation.codes), **dict(evaluation.details)},
         )
+        tell_constraints(trial, self._goals, margins)
+        return trial

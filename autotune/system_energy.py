@@ -13,9 +13,8 @@ import numpy as np
 from autotune.scenario import Scenario
 from compiler.device_table import DeviceTable
 from configs.device import Device, Energy
-from configs.refresh import RefreshPolicy
 from simulator.energy import command_energy
-from simulator.isa import CODE_OF, REFRESHES, Kind
+from simulator.isa import CODE_OF, REFRESHES
 from simulator.timeline import StepReport
 
 PJ_PER_MW_PS = 1e-3
@@ -40,10 +39,10 @@ def energy_lines(scenario: Scenario, device: Device, table: DeviceTable, report:
         "energy_controller_pj": float(counts @ per_command.controller),
         "energy_phy_pj": float(counts @ per_command.phy),
     }
-    if scenario.base.refresh:
-        lines["energy_refresh_pj"] = float(refresh_pj(scenario, table, latency)[0])
+    if device.refresh:
+        lines["energy_refresh_pj"] = float(refresh_pj(table, latency)[0])
     lines["energy_standby_pj"] = float(standby[0])
-    lines["energy_link_pj"] = float(link_pj(scenario, report.down_bytes + report.up_bytes))
+    lines["energy_link_pj"] = float(link_pj(scenario, table, report.down_bytes + report.up_bytes)[0])
     if device.host is not None:
         lines[HOST_LINE] = report.host_busy_cycles * device.cycle_ps * device.host.power_w
     return lines
@@ -54,17 +53,10 @@ def total_pj(lines: Mapping[str, float]) -> float:
     return sum(value for name, value in lines.items() if name != HOST_LINE)
 
 
-def refresh_pj(scenario: Scenario, table: DeviceTable, latency_cycles: Any) -> Any:
+def refresh_pj(table: DeviceTable, latency_cycles: Any) -> Any:
     """Return the energy of every refresh that falls due in the step, on every channel, postponed or not."""
-    refresh = scenario.base.refresh
-    if not refresh:
-        return np.zeros(np.shape(latency_cycles))
-    per_bank = refresh.policy is RefreshPolicy.PER_BANK
-    interval = table.timing["nREFI"] * scenario.base.ticks_per_clock // (2 if refresh.hot else 1)
-    if per_bank:
-        interval = interval // table.pool.banks
-    kind = Kind.REFpb if per_bank else Kind.REFab
-    return latency_cycles // interval * table.pool.channels * table.command_pj[..., CODE_OF[kind]]
+    commands = latency_cycles // np.maximum(table.refreshes_every, 1) * (table.refreshes_every > 0)
+    return commands * table.pool.channels * table.refresh_pj
 
 
 def standby_pj(scenario: Scenario, table: DeviceTable, latency_cycles: Any, active_channel_cycles: Any) -> Any:
@@ -75,14 +67,14 @@ def standby_pj(scenario: Scenario, table: DeviceTable, latency_cycles: Any, acti
     return milliwatt_cycles * scenario.base.cycle_ps * PJ_PER_MW_PS
 
 
-def link_pj(scenario: Scenario, moved_bytes_per_device: Any) -> Any:
+def link_pj(scenario: Scenario, table: DeviceTable, moved_bytes_per_device: Any) -> Any:
     """Return the energy of the bytes that cross the links of all devices."""
-    return moved_bytes_per_device * 8 * energy_of(scenario).link_pj_per_bit * scenario.devices
+    return moved_bytes_per_device * 8 * table.link_pj_per_bit * scenario.devices
 
 
-def transfer_bytes(scenario: Scenario, transfer_cycles: Any) -> Any:
+def transfer_bytes(scenario: Scenario, table: DeviceTable, transfer_cycles: Any) -> Any:
     """Return the bytes that occupy one direction of a link for so many cycles."""
-    return transfer_cycles * scenario.costs.link.bandwidth_gb_per_s * scenario.base.nanoseconds(1)
+    return transfer_cycles * table.link_gb_per_s * scenario.base.nanoseconds(1)
 
 
 def energy_of(scenario: Scenario) -> Energy:

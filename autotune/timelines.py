@@ -13,10 +13,10 @@ import pandas as pd
 from autotune.decode_problem import DecodeProblem
 from autotune.tables import write_csv
 from autotune.units import MS_PER_NS
-from compiler.instructions import instruction_count
 from compiler.lowering import lower_steps
 from configs.errors import unwritable
 from simulator.command_runs import joined
+from simulator.instructions import instruction_count
 from simulator.perfetto import save_trace
 from simulator.power import WINDOW_NS, peak_power_w
 from simulator.step_log import StepLog, log_step
@@ -110,7 +110,7 @@ def summary(inside: Inside) -> dict[str, float | str]:
         return found
     cycles, kinds = joined([execution.runs for execution in log.executions]).issues()
     return found | {
-        "power_peak_w": inside.channels * peak_power_w(cycles, kinds, log.device),
+        "power_peak_w": inside.channels * peak_power_w(cycles, kinds, log.device, basis=log.device.energy.basis),
         "power_window_ns": WINDOW_NS,
     }
 

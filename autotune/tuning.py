@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.hand_mapping import hand_schedules
-from autotune.space import Space, space_of
+from autotune.space import Space, schedule_space
 from compiler.closed_form import SystemCosts, attention_form, linear_form
 from compiler.device_table import device_table
 from compiler.legality import all_reasons, legal, rules
@@ -71,7 +71,7 @@ def tune(
     `say` is told of each operator before it is begun. Raises UserError for an operator that has no legal schedule.
     """
     simulator = StepSimulator(system.device)
-    space = space_of(tuple(shapes), restrictions)
+    space = schedule_space(tuple(shapes), restrictions)
     found = []
     for shape in shapes:
         say(f"tuning {shape.name}")
@@ -84,15 +84,25 @@ def legal_schedules(
     shape: Schedulable, system: System, restrictions: Restrictions = NO_RESTRICTIONS
 ) -> Iterator[Schedule]:
     """Yield every legal schedule of an operator, simplest first: the last knob turns fastest."""
-    operator = _Operator(shape, system, space_of((shape,), restrictions), StepSimulator(system.device))
+    operator = _Operator(shape, system, schedule_space((shape,), restrictions), StepSimulator(system.device))
     for codes in operator.legal_codes():
         yield from (operator.space.schedule(shape, row) for row in codes)
 
 
 def bounded_schedules(shape: Schedulable, system: System) -> tuple[Codes, NDArray[np.float64]]:
     """Return the codes of every legal schedule of an operator and their lower bounds in cycles: int[n, k], float[n]."""
-    operator = _Operator(shape, system, space_of((shape,), NO_RESTRICTIONS), StepSimulator(system.device))
+    operator = _Operator(shape, system, schedule_space((shape,)), StepSimulator(system.device))
     return operator.bounded()
+
+
+def bounded_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
+    """Return every operator's legal schedule of least lower bound: none where none is legal."""
+    found = {}
+    for shape in shapes:
+        codes, bounds = bounded_schedules(shape, system)
+        if len(codes):
+            found[shape.name] = schedule_space((shape,)).schedule(shape, codes[int(bounds.argmin())])
+    return found
 
 
 def tuned_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:

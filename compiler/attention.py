@@ -136,13 +136,13 @@ def busiest_device(sizes: AttentionGeometry, token_split: Any, pool: PoolShape, 
 
 def key_columns(shape: AttentionShape, pool: PoolShape) -> Any:
     """Return the columns of one token's K: whole columns of the device, as it is written."""
-    per_column = packing(shape.storage, pool.lanes).per_column
+    per_column = packing(shape.storage, pool).per_column
     return ceil_div(shape.head_dim, pool.lanes * per_column) * per_column
 
 
 def attention_geometry(shape: AttentionShape, schedule: AttentionSchedule, pool: PoolShape) -> AttentionGeometry:
     """Return the geometry of the operator on the units (records may hold arrays)."""
-    kernels = _Kernels(shape, schedule, pool, packing(shape.storage, pool.lanes))
+    kernels = _Kernels(shape, schedule, pool, packing(shape.storage, pool))
     tokens = ceil_div(shape.tokens, schedule.token_split)
     unit_groups = np.maximum(pool.channels // schedule.token_split, 1)
     units_per_channel = ceil_div(shape.units, unit_groups)

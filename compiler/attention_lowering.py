@@ -121,9 +121,10 @@ class AttentionLowering:
         rows = self.first_row, self.first_value_row
         return AppendPlaces(self.shape, self.schedule, self.pool, self.sizes, *rows, own)
 
-    def _program(self, name: str, body: Block) -> Program:
+    def _program(self, name: str, body: Block, vectors_per_multiply: int = 1) -> Program:
         per_column = self.sizes.score.packing.per_column
-        return Program(body, f"{self.shape.name} {name} {schedule_text(self.schedule)}", per_column)
+        comment = f"{self.shape.name} {name} {schedule_text(self.schedule)}"
+        return Program(body, comment, per_column, vectors_per_multiply)
 
     def _over_units(self, name: str, kernel: Geometry, first_row: Affine, rows: int) -> Program:
         waits, signals = len(written_columns(kernel)), len(read_slots(kernel))
@@ -139,7 +140,7 @@ class AttentionLowering:
             )
             return MatVecKernel(kernel, operands, self.schedule.preactivate).emit()
 
-        return self._program(name, repeat(self.sizes.units_per_channel, 0, unit))
+        return self._program(name, repeat(self.sizes.units_per_channel, 0, unit), kernel.together)
 
     def _score_phase(self, block: int) -> PimPhase:
         """Queries go once to the channels that share a unit's tokens."""

@@ -6,7 +6,7 @@ read-out; it leaves out what is not certain (refresh beyond the whole intervals,
 bound of the simulated time of the schedule. Everything is ints or arrays, one entry per candidate.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,17 @@ import numpy as np
 
 from compiler.device_table import REFRESH_INTERVAL, REFRESH_STOP
 from compiler.geometry import Geometry, KernelCounts, early_reads, kernel_counts
+from compiler.slot_multiplies import first_half
 
 MODE_CHANGES_BETWEEN_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ChainParts:
-    """The cycles of a kernel by cause; `activation_limit` holds beside their sum, from the spacing of activates."""
+    """The cycles of a kernel by cause; `activation_limit` holds beside their sum, from the spacing of activates.
+
+    With second row buffers `row_chain` holds beside it, too: what closing and opening rows takes, 0 without.
+    """
 
     multiply: Any
     rows: Any
@@ -28,6 +32,7 @@ class ChainParts:
     registers: Any
     ends: Any
     activation_limit: Any
+    row_chain: Any
 
     @property
     def serial(self) -> Any:
@@ -37,6 +42,18 @@ class ChainParts:
 
 def kernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -> ChainParts:
     """Return the chain of one kernel."""
+    if not np.any(shape.latched):
+        return _open_chain(shape, timing, preactivate)
+    latched = _latched_chain(shape, timing, preactivate)
+    if np.all(shape.latched):
+        return latched
+    plain = _open_chain(shape, timing, preactivate)
+    pairs = ((getattr(latched, name), getattr(plain, name)) for name in ChainParts.__slots__)
+    return ChainParts(*(np.where(shape.latched, *pair) for pair in pairs))
+
+
+def _open_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -> ChainParts:
+    """Return the chain where units multiply from open rows."""
     counts = kernel_counts(shape)
     visits = counts.activate
     blocks = shape.vector_groups * shape.groups * shape.segments + early_reads(shape)
@@ -47,8 +64,10 @@ def kernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -
     # A row opened ahead of the mode changes waits for them or for its own activation, whichever ends later.
     by_mode = crossings * (timing["nRP"] + through_register_mode - 1) + registers
     by_row = crossings * (timing["nRP"] + activate)
-    in_turn = crossings * (np.maximum(through_register_mode, timing["nRP"]) + activate)
-    boundaries = np.where(preactivate, np.maximum(by_mode, by_row) - registers, in_turn)
+    # One opened behind them waits for them or for the precharge of the row before, and then for its activation.
+    in_turn = np.maximum(crossings * through_register_mode + registers, crossings * timing["nRP"])
+    in_turn = in_turn + crossings * activate
+    boundaries = np.where(preactivate, np.maximum(by_mode, by_row), in_turn) - registers
     spacing = np.maximum(timing["nRC"], timing["nACTALL"])
     return ChainParts(
         multiply=(counts.mac - visits) * timing["nCCDMAC"],
@@ -57,7 +76,72 @@ def kernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -
         registers=registers,
         ends=2 * mode + 2 + np.where(preactivate, 0, activate),
         activation_limit=np.maximum(visits - 2, 0) * spacing,
+        row_chain=0 * visits,
     )
+
+
+def _latched_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -> ChainParts:
+    """Return the chain where units multiply from second row buffers.
+
+    From one LATCH16 to the next goes the longest of the ways there: all multiplies; closing and opening the rows; the
+    first half of the multiplies, then opening; closing, then the second half. A change of modes between two of them
+    comes behind the multiplies, so that what the longest way is longer than these is not sure to count there.
+    """
+    counts = kernel_counts(shape)
+    visits, cadence, mode = counts.activate, timing["nCCDMAC"], timing["nMODCH"]
+    closing, opening = timing["nRTP"] + timing["nRP"], _latch_wait(timing)
+    blocks = shape.vector_groups * shape.groups * shape.segments + early_reads(shape)
+    registers = _register_cycles(shape, counts, timing, blocks + 1)
+    periods: Any = 0
+    longer: Any = 0
+    for slots, columns, count in _kinds_of_visits(shape):
+        multiplies = slots * columns * shape.turns
+        first = first_half(slots, shape.turns, columns)
+        own = timing["nLTMAC"] + (multiplies - 1) * cadence
+        ahead = np.maximum.reduce(
+            np.broadcast_arrays(
+                own + cadence,
+                closing + opening,
+                timing["nLTMAC"] + (first - 1) * cadence + 1 + opening,
+                closing + 1 + (multiplies - first) * cadence,
+            )
+        )
+        period = np.where(preactivate, ahead, np.maximum(own + 1, closing) + opening)
+        periods = periods + count * period
+        longer = np.maximum(longer, np.where(count > 0, period - own, 0))
+    crossings = (blocks - 1) * (2 * mode + 2 + np.where(preactivate, 0, opening) - longer)
+    multiply = visits * timing["nLTMAC"] + (counts.mac - visits) * cadence
+    return ChainParts(
+        multiply=multiply,
+        rows=shape.vector_groups * periods - multiply - longer,
+        boundaries=np.maximum(crossings, -registers),
+        registers=registers,
+        ends=2 * mode + 2 + np.where(preactivate, 0, opening),
+        activation_limit=np.maximum(visits - 2, 0) * np.maximum(timing["nRC"], timing["nACTALL"]),
+        row_chain=np.maximum(visits - 2, 0) * latch_period(timing),
+    )
+
+
+def latch_period(timing: Mapping[str, Any]) -> Any:
+    """Return the cycles between two LATCH16 that closing the one row and opening the next take."""
+    return timing["nRTP"] + timing["nRP"] + _latch_wait(timing)
+
+
+def _latch_wait(timing: Mapping[str, Any]) -> Any:
+    """Return the cycles from an activate of all banks to LATCH16, which closes the rows as a read would."""
+    return np.maximum(timing["nRCDRDMAC"], timing["nRAS"] - timing["nRTP"])
+
+
+def _kinds_of_visits(shape: Geometry) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield slots and columns of the rows that one pass over the matrix visits, and how many there are of each kind."""
+    segments = shape.segments - 1
+    for per_row, columns, times in (
+        (shape.slots_per_row, shape.segment_columns, segments),
+        (shape.tail_slots_per_row, shape.tail_columns, 1),
+    ):
+        yield per_row, columns, times * (shape.slots // per_row)
+        ragged = shape.slots % per_row
+        yield np.maximum(ragged, 1), columns, times * (ragged > 0)
 
 
 def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str, Any], sections: Any) -> Any:
@@ -75,13 +159,17 @@ def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str,
     )
 
 
-def chain_cycles(parts: ChainParts, timing: Mapping[str, Any], preactivate: Any) -> Any:
+def chain_cycles(parts: ChainParts, timing: Mapping[str, Any], preactivate: Any, latched: Any = False) -> Any:
     """Return the chain with the refreshes that fall into any busy interval of its length.
 
     Each stops the channel, except where rows are closed during register mode (no pre-activation): there it may
-    pass unnoticed, as it may while the activation budget holds the next row back.
+    pass unnoticed, as it may while the activation budget holds the next row back. Where units multiply from second row
+    buffers, it may pass beside the multiplies, but not beside the closing and opening of rows.
     """
-    serial = parts.serial
+    serial, row_chain = parts.serial, parts.row_chain
     if REFRESH_INTERVAL in timing:
-        serial = serial + np.where(preactivate, serial // timing[REFRESH_INTERVAL] * timing[REFRESH_STOP], 0)
-    return np.maximum(serial, parts.activation_limit)
+        interval, stop = timing[REFRESH_INTERVAL], timing[REFRESH_STOP]
+        stops = np.asarray(preactivate, dtype=bool) & ~np.asarray(latched, dtype=bool)
+        serial = serial + np.where(stops, serial // interval * stop, 0)
+        row_chain = row_chain + row_chain // interval * stop
+    return np.maximum(np.maximum(serial, parts.activation_limit), row_chain)

@@ -35,11 +35,19 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
+class LinkFigures:
+    """What a link takes: floats, or arrays with one entry per candidate."""
+
+    bandwidth_gb_per_s: Any
+    latency_ns: Any
+
+
+@dataclass(frozen=True, slots=True)
 class SystemCosts:
     """Host, link and clock in one place: what turns bytes and operations into device cycles."""
 
     host: Host
-    link: Link
+    link: Link | LinkFigures
     cycle_ps: float
     devices: int
 
@@ -53,8 +61,7 @@ class SystemCosts:
 
     def paced(self, slowdown: int) -> "SystemCosts":
         """Return the costs when the host sends and takes chunks `slowdown` times slower than the link allows."""
-        bandwidth = self.link.bandwidth_gb_per_s / slowdown
-        return replace(self, link=self.link.model_copy(update={"bandwidth_gb_per_s": bandwidth}))
+        return replace(self, link=LinkFigures(self.link.bandwidth_gb_per_s / slowdown, self.link.latency_ns))
 
     @property
     def latency(self) -> Any:
@@ -119,7 +126,7 @@ def _pass_bound(
     chain: ChainParts, preactivate: Any, down: Any, up: Any, table: DeviceTable, costs: SystemCosts
 ) -> tuple[Floats, dict[str, Floats]]:
     """Join channel and link: both directions' latency, and whichever of channel and transfers takes longer."""
-    channel = chain_cycles(chain, table.timing, preactivate)
+    channel = chain_cycles(chain, table.timing, preactivate, table.pool.latched)
     transfers = np.maximum(costs.transfer(down), costs.transfer(up))
     bound = 2 * costs.latency + np.maximum(channel, transfers)
     return bound, {
@@ -228,10 +235,13 @@ def _append_commands(shape: AttentionShape, sizes: AttentionGeometry) -> Floats:
 def _kernel_commands(counts: KernelCounts, channels: Any) -> Floats:
     n = np.broadcast(counts.mac, channels).shape
     commands = np.zeros((*n, len(KINDS)))
+    latched = np.asarray(counts.latch) > 0
     for kind, count in (
         (Kind.ACT16, counts.activate),
-        (Kind.PREA, counts.activate),
-        (Kind.MAC16, counts.mac),
+        (Kind.PREA, np.where(latched, 0, counts.activate)),
+        (Kind.LATCH16, counts.latch),
+        (Kind.MAC16, np.where(latched, 0, counts.mac)),
+        (Kind.MACL16, np.where(latched, counts.mac, 0)),
         (Kind.SCALE16, counts.scale),
         (Kind.WRGB, counts.buffer_write),
         (Kind.WRMAC16, counts.register_write),

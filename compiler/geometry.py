@@ -9,9 +9,9 @@ the banks in turn, so that output n lives in bank n mod banks, slot n // banks. 
 The last segment may be shorter and then packs more slots into a row. Slots are worked on in groups of `group_slots`,
 as many as the accumulators in use hold for the `reuse` vectors that share an open row.
 
-A column here is one access of `lanes` stored values: all of a column of the device in a 16-bit format, a half or a
-quarter of it in a narrower one (`Packing`). Where values share scales, a slot's columns stand in chunks, each behind a
-column of the device that holds the chunk's scales, and g counts those too.
+A column here is one access of `lanes` stored values, of which a column of the device holds one or more in a 16-bit
+format, twice or four times as many in a narrower one (`Packing`). Where values share scales, a slot's columns stand in
+chunks, each behind a column of the device that holds the chunk's scales, and g counts those too.
 """
 
 from dataclasses import dataclass
@@ -54,13 +54,14 @@ class Packing:
 PLAIN = Packing()
 
 
-def packing(storage: Storage, lanes: Any) -> Packing:
+def packing(storage: Storage, pool: PoolShape) -> Packing:
     """Return how a format lies in rows; meaningful only where a group of values is whole accesses."""
-    per_column = accesses_per_column(storage)
+    per_column = plain(pool.column_accesses * accesses_per_column(storage))
     if not storage.group:
         return Packing(per_column)
-    group = np.maximum(storage.group // np.asarray(lanes), 1)
-    scales_per_column = np.maximum(np.asarray(lanes) * INPUT_BITS // storage.scale_bits, 1)
+    lanes = np.asarray(pool.lanes)
+    group = np.maximum(storage.group // lanes, 1)
+    scales_per_column = np.maximum(lanes * pool.column_accesses * INPUT_BITS // storage.scale_bits, 1)
     return Packing(per_column, plain(group), plain(scales_per_column * group))
 
 
@@ -68,7 +69,8 @@ def packing(storage: Storage, lanes: Any) -> Packing:
 class Geometry:
     """Every derived size of a kernel; ints or integer arrays.
 
-    With `whole_reads` the sums of the last group are read at once, not in parts: nothing waits for them.
+    With `whole_reads` the sums of the last group are read at once, not in parts: nothing waits for them. With `latched`
+    multiplies work on second row buffers; each serves `together` vectors of the `reuse` that share a row.
     """
 
     vectors: Any
@@ -90,6 +92,8 @@ class Geometry:
     segment_stride: Any
     packing: Packing = PLAIN
     whole_reads: bool = False
+    latched: Any = False
+    together: Any = 1
 
     @property
     def rows(self) -> Any:
@@ -101,12 +105,21 @@ class Geometry:
         """Passes over the matrix."""
         return self.vectors // self.reuse
 
+    @property
+    def turns(self) -> Any:
+        """Multiplies of one column for all vectors that share a row."""
+        return self.reuse // self.together
+
 
 @dataclass(frozen=True, slots=True)
 class KernelCounts:
-    """Commands of one kernel on one channel, by kind; ints or arrays."""
+    """Commands of one kernel on one channel, by kind; ints or arrays.
+
+    `latch` is 0 where multiplies work on open rows, which are then precharged as often as they are activated.
+    """
 
     activate: Any
+    latch: Any
     mac: Any
     buffer_write: Any
     register_write: Any
@@ -171,7 +184,17 @@ def geometry(
         spills=plain(spills),
         segment_stride=plain(stride),
         packing=packed,
+        latched=plain(pool.latched),
+        together=plain(vectors_together(reuse, pool.vectors_per_multiply)),
     )
+
+
+def vectors_together(reuse: Any, most: Any) -> Any:
+    """Return how many vectors a multiply serves: the largest divisor of the reuse that units can."""
+    together: Any = 1
+    for count in range(2, int(np.max(most)) + 1):
+        together = np.where((count <= np.asarray(most)) & (np.asarray(reuse) % count == 0), count, together)
+    return together
 
 
 def kernel_counts(shape: Geometry) -> KernelCounts:
@@ -181,7 +204,8 @@ def kernel_counts(shape: Geometry) -> KernelCounts:
     moves = np.where(shape.spills, shape.segments, 1) * shape.vectors * shape.slots
     return KernelCounts(
         activate=shape.vector_groups * visits,
-        mac=shape.vectors * shape.slots * shape.total_columns,
+        latch=np.where(shape.latched, shape.vector_groups * visits, 0),
+        mac=shape.vector_groups * shape.turns * shape.slots * shape.total_columns,
         buffer_write=shape.vectors * shape.total_columns * loads,
         register_write=moves,
         register_read=moves,

@@ -34,7 +34,7 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     split, reuse = schedule.reduction_split, schedule.reuse
     total = ceil_div(ceil_div(shape.inputs, split), pool.lanes)
     segment = np.minimum(schedule.segment_columns, total)
-    packed = packing(shape.storage, pool.lanes)
+    packed = packing(shape.storage, pool)
     row_columns = pool.columns * packed.per_column
     return (
         *_scale_rules(shape, split, np.where(segment < total, segment, 0), pool),
@@ -73,9 +73,11 @@ def _scale_rules(shape: LinearShape, split: Any, cut: Any, pool: PoolShape) -> t
     if not group:
         return ()
     over_by_part = np.where(split > 1, ceil_div(shape.inputs, split) % group, 0)
-    over_by_segment = cut % packing(shape.storage, pool.lanes).group
+    over_by_segment = cut % packing(shape.storage, pool).group
     sharing = "the values that share a scale"
+    latched = "its scales lie in rows, and units that multiply from second row buffers take none from there"
     return (
+        Rule("row buffers", np.where(pool.latched, 1, 0), 0, latched),
         Rule("scale group", group % pool.lanes, 0, f"{{needed}} of {sharing} are left over by the lanes"),
         Rule("scale group", over_by_part, 0, f"{{needed}} inputs of a part are left over by {sharing}"),
         Rule("scale group", over_by_segment, 0, f"{{needed}} columns of a segment are left over by {sharing}"),
@@ -86,7 +88,7 @@ def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: Po
     """Return the rules of an attention operator on the units."""
     split, score, context = schedule.token_split, schedule.score_reuse, schedule.context_reuse
     key, segment = key_columns(shape, pool), schedule.context_segment_columns
-    row_columns = pool.columns * packing(shape.storage, pool.lanes).per_column
+    row_columns = pool.columns * packing(shape.storage, pool).per_column
     return (
         Rule("token split", pool.channels % split, 0, "{needed} of the channels are left over by the token split"),
         Rule("token split", split, shape.tokens, "a token split of {needed} is more than the {available} tokens"),
@@ -139,16 +141,19 @@ def all_reasons(
     """Return every reason why an operator cannot run so; empty when it can."""
     return (
         *reasons(shape.name, schedule.place, rules(shape, schedule, pool)),
-        *kernel_reasons(shape.name, schedule, shape.storage),
+        *kernel_reasons(shape.name, schedule, shape.storage, pool),
     )
 
 
-def kernel_reasons(task: str, schedule: LinearSchedule | AttentionSchedule, stored: Storage) -> tuple[str, ...]:
+def kernel_reasons(
+    task: str, schedule: LinearSchedule | AttentionSchedule, stored: Storage, pool: PoolShape
+) -> tuple[str, ...]:
     """Return why a kernel written by hand cannot serve a schedule; empty for the generated one."""
     if not isinstance(schedule, LinearSchedule) or schedule.kernel == GENERATED:
         return ()
     scales = ("it takes no scales from rows",) if stored.group else ()
-    return tuple(f"{task}: {reason}" for reason in (*KERNELS[schedule.kernel].reasons(schedule), *scales))
+    latched = ("it multiplies from open rows, and units from second row buffers",) if pool.latched else ()
+    return tuple(f"{task}: {reason}" for reason in (*KERNELS[schedule.kernel].reasons(schedule), *scales, *latched))
 
 
 def reasons(task: str, place: Place, applied: Iterable[Rule]) -> tuple[str, ...]:

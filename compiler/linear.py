@@ -79,7 +79,7 @@ def linear_geometry(shape: LinearShape, outputs: int, schedule: LinearSchedule, 
         reuse=schedule.reuse,
         registers=schedule.registers,
         order=schedule.order,
-        packed=packing(shape.storage, pool.lanes),
+        packed=packing(shape.storage, pool),
     )
     return sizes if schedule.kernel == GENERATED else replace(sizes, whole_reads=True)
 
@@ -141,7 +141,8 @@ def pass_phase(
         body = MatVecKernel(sizes, operands, schedule.preactivate).emit()
     else:
         body = KERNELS[schedule.kernel].emit(sizes, operands)
-    program = Program(body, f"{shape.name} {schedule_text(schedule)}", sizes.packing.per_column)
+    comment = f"{shape.name} {schedule_text(schedule)}"
+    program = Program(body, comment, sizes.packing.per_column, sizes.together)
     value = shape.value_bytes
     lanes = pool.lanes * value * int(input_parts(schedule.reduction_split, devices))
     down = tuple(columns * lanes for columns in written_columns(sizes))

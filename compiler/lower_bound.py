@@ -28,15 +28,16 @@ import numpy as np
 
 from compiler.attention import AttentionShape
 from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
+from compiler.chain import latch_period
 from compiler.channel_bound import Work, channel_bound
 from compiler.closed_form import SystemCosts
 from compiler.device_table import DeviceTable
 from compiler.geometry import ceil_div
-from compiler.instructions import MOST_COMMANDS_PER_INSTRUCTION
 from compiler.linear import LinearShape, host_linear_ns, reduction_ns, scale_ns
 from compiler.refresh_bound import refresh_cycles
 from compiler.schedule import PoolShape
 from configs.number_format import INPUT_BITS, Storage, accesses_per_column
+from simulator.instructions import MOST_COMMANDS_PER_INSTRUCTION
 
 HOST_PLACE = "place on the host"
 
@@ -110,8 +111,9 @@ def _linear_work(shape: LinearShape, split: int, pool: PoolShape) -> Work:
 
 def _work(units: Any, vectors: int, outputs: Any, inputs: Any, storage: Storage, pool: PoolShape) -> Work:
     """Rows must hold all accesses; scales in them only make them more."""
-    accesses = pool.columns * accesses_per_column(storage)
-    return Work(units, vectors, outputs, inputs, ceil_div(units * outputs * inputs, accesses), accesses)
+    accesses = pool.row_accesses * accesses_per_column(storage)
+    rows = ceil_div(units * outputs * inputs, accesses)
+    return Work(units, vectors, outputs, inputs, rows, accesses, pool.vectors_per_multiply)
 
 
 def _linear_candidate(
@@ -124,7 +126,8 @@ def _linear_candidate(
     # A read-out brings the results of all banks and channels; only the slot of the ragged end may bring fewer.
     in_a_slot = pool.banks * np.maximum(pool.channels // split, 1)
     results = np.maximum(shape.outputs - (work.outputs - 1) * in_a_slot, 1) * split / costs.devices
-    last = np.minimum(costs.transfer(results * value), shape.vectors * work.inputs * timing["nCCDMAC"])
+    of_an_output = ceil_div(shape.vectors, work.together) * work.inputs * timing["nCCDMAC"]
+    last = np.minimum(costs.transfer(results * value), of_an_output)
     down = shape.vectors * (shape.inputs // split) * ceil_div(split, costs.devices) * value
     up = shape.vectors * shape.outputs * split * value / costs.devices
     host = costs.launched(reduction_ns(shape, split, costs.host)) if split > 1 else 0.0
@@ -144,7 +147,7 @@ def _linear_candidate(
             "units": ends + bound.multiply,
             "command bus": trips + bound.commands,
             "data bus": trips + bound.traffic.cycles,
-            "dispatcher": trips + dispatched,
+            "dispatcher": trips + _dispatch_cycles(dispatched, table),
             "link down": trips + costs.transfer(down) + bound.ends + read + last,
             "link up": trips + first + bound.first_output + read + costs.transfer(up),
             "host": trips,
@@ -162,7 +165,7 @@ def attention_lower_bound(shape: AttentionShape, table: DeviceTable, costs: Syst
     candidates = [_attention_candidate(shape, split, table, costs) for split in splits]
     pool = table.pool
     accesses = shape.kv_bytes * 8 / (pool.channels * pool.banks * pool.lanes * INPUT_BITS)
-    row_cycles = np.ceil(accesses / pool.columns) * _row_period(shape.storage, table)
+    row_cycles = np.ceil(accesses / pool.row_accesses) * _row_period(shape.storage, table)
     host = costs.launched(host_attention_ns(shape, costs.host))
     return _best(candidates, host, row_cycles, accesses * table.timing["nCCDMAC"])
 
@@ -207,12 +210,17 @@ def _attention_candidate(shape: AttentionShape, split: int, table: DeviceTable, 
             "units": paths(score.multiply, context.multiply),
             "command bus": twice + series("commands"),
             "data bus": twice + score.traffic.cycles + context.traffic.cycles,
-            "dispatcher": twice + series("instructions"),
+            "dispatcher": twice + _dispatch_cycles(series("instructions"), table),
             "link down": twice + costs.transfer(down),
             "link up": twice + costs.transfer(up),
             "host": 4 * latency + softmax + join,
         },
     )
+
+
+def _dispatch_cycles(instructions: Any, table: DeviceTable) -> Any:
+    """Return how long so many instructions are sent; a sequencer with loops may need hardly any."""
+    return np.where(table.sequencer_loop_depth > 0, 0, instructions / table.instructions_per_cycle)
 
 
 def _read_out(timing: Mapping[str, Any]) -> Any:
@@ -222,8 +230,11 @@ def _read_out(timing: Mapping[str, Any]) -> Any:
 
 def _row_period(storage: Storage, table: DeviceTable) -> Any:
     """Return the shortest time from one row to the next when each is multiplied from end to end."""
-    timing, accesses = table.timing, table.pool.columns * accesses_per_column(storage)
+    timing, accesses = table.timing, table.pool.row_accesses * accesses_per_column(storage)
     period = (accesses - 1) * timing["nCCDMAC"] + timing["nRTP"] + timing["nRP"] + timing["nRCDRDMAC"]
+    if np.any(table.pool.latched):
+        latched = np.maximum(accesses * timing["nCCDMAC"] + timing["nLTMAC"], latch_period(timing))
+        period = np.where(table.pool.latched, latched, period)
     return np.maximum(period, np.maximum(timing["nRC"], timing["nACTALL"]))
 
 

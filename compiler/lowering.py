@@ -94,8 +94,8 @@ def lower_task(
 
 
 def embedding_columns(shape: EmbeddingShape, pool: PoolShape) -> Any:
-    """Return the columns of one table row that each channel holds (records may hold arrays)."""
-    return ceil_div(shape.width, pool.channels * pool.lanes)
+    """Return the columns of the device that each channel has of one table row (records may hold arrays)."""
+    return ceil_div(shape.width, pool.channels * pool.lanes * pool.column_accesses)
 
 
 def embedding_phase(shape: EmbeddingShape, system: System) -> PimPhase:
@@ -109,7 +109,8 @@ def embedding_phase(shape: EmbeddingShape, system: System) -> PimPhase:
         body += [Command(Kind.ACT, bank=bank), *repeat(columns, 0, read), Command(Kind.PRE, bank=bank)]
     program = Program((*body, Command(Kind.SIGNAL)), f"{shape.name} of {shape.batch} tokens")
     token_bytes = 4 * shape.batch
-    up = shape.batch * columns * pool.lanes * VALUE_BYTES * pool.channels // system.devices
+    values = columns * pool.lanes * pool.column_accesses
+    up = shape.batch * values * VALUE_BYTES * pool.channels // system.devices
     return PimPhase(shape.name, EMBEDDING_OWNER, program, (token_bytes,), (up,), pool.channels)
 
 

@@ -13,6 +13,10 @@ visits its rows and changes back:
 
 The very last group's sums are read in parts, each behind some of the rows of its last segment.
 
+Where banks have two row buffers, a visit opens the next row beside its multiplies:
+
+    row:  LATCH16 row, MACL16 half of the columns, ACT16 next, MACL16 the others
+
 Where values share scales, a slot's multiplies come chunk by chunk, each behind the SCALE16 of its scales. When partial
 sums spill, segments are outside and groups inside, and every group's accumulators go in and out.
 """
@@ -221,14 +225,21 @@ class MatVecKernel:
         columns = shape.tail_columns if tail else shape.segment_columns
         stride = shape.tail_stride if tail else shape.segment_stride
         multiplies = SlotMultiplies(shape)
+        opened = () if self.preactivate else self._activate(row)
+        following = self._activate(after) if self.preactivate and after is not None else ()
+        if shape.latched and following:
+            register = times(slot, shape.reuse)
+            first, second = multiplies.halves(row, slots, columns, stride, register, depth)
+            return (Command(Kind.LATCH16, row=row), *first, *following, *second)
 
         def of_slot(index: Affine, inside: int) -> Block:
             register = times(plus(slot, index), shape.reuse)
             return multiplies.of(row, times(index, stride), columns, register, inside)
 
-        opened = () if self.preactivate else self._activate(row)
-        following = self._activate(after) if self.preactivate and after is not None else ()
-        return (*opened, *repeat(slots, depth, of_slot), CLOSE_ROWS, *following)
+        products = repeat(slots, depth, of_slot)
+        if shape.latched:
+            return (*opened, Command(Kind.LATCH16, row=row), *products)
+        return (*opened, *products, CLOSE_ROWS, *following)
 
     def _registers(self, kind: Kind, vector: Affine, group: Affine, slots: int, depth: int, done: int = 0) -> Block:
         """Move one group's accumulators in or out, but those of the first `done` slots.

@@ -7,8 +7,10 @@ cycle of the last multiply, counted from a refresh that fell due before the firs
 
     end >= started + busy + n nRFC - hidden      n = floor(end / nREFI)
 
-A column is good for one multiply of every output. So the multiplies before refresh j needed their share of columns, of
+A column is good for one product of every output. So the products before refresh j needed their share of columns, of
 which the j - 1 refreshes before hid at most B each, and the rest was not hidden: said of the first and of the last one.
+
+Where units multiply from second row buffers, multiplies go on during a refresh, and none is sure to cost them anything.
 """
 
 from collections.abc import Mapping
@@ -30,8 +32,12 @@ def refresh_cycles(work: Work, bound: ChannelBound, pool: PoolShape, timing: Map
     `started` is how many cycles after a refresh fell due the first buffer write comes at the earliest; None where
     this is not known: then D cycles between multiplies meet at least floor(D / nREFI) refreshes.
     """
-    if REFRESH_INTERVAL not in timing:
+    if REFRESH_INTERVAL not in timing or np.all(pool.latched):
         return np.zeros_like(bound.busy)
+    return np.where(pool.latched, 0, _stops(work, bound, pool, timing, started))
+
+
+def _stops(work: Work, bound: ChannelBound, pool: PoolShape, timing: Mapping[str, Any], started: Any) -> Any:
     traffic = bound.traffic
     columns = np.minimum(traffic.columns, pool.buffer_columns) * traffic.column
     case = _Case(work, bound, timing[REFRESH_INTERVAL], timing[REFRESH_STOP], columns)
@@ -51,7 +57,7 @@ def refresh_cycles(work: Work, bound: ChannelBound, pool: PoolShape, timing: Map
         least = np.maximum(least, np.minimum(early, (refreshes + 1) * case.interval - origin - bound.busy))
     # Where the first refresh is so near that it pays to wait for it, the start says nothing.
     far = origin <= case.interval - case.stop
-    return np.where(far, least, refresh_cycles(work, bound, pool, timing, None))
+    return np.where(far, least, _stops(work, bound, pool, timing, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +90,5 @@ class _Case:
     def _columns_after(self, left: Any) -> Any:
         """Return the time of all columns that are not needed before a refresh due `left` cycles before the end."""
         between = np.maximum(left - self.stop, 0) + self.bound.switch
-        before = np.maximum(self.work.multiplies - np.ceil(between / self.bound.pace), 0)
+        before = np.maximum(self.work.products - np.ceil(between / self.bound.pace), 0)
         return np.maximum(self.bound.traffic.columns - before // self.work.outputs, 0) * self.bound.traffic.column

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from configs.device import Device
+from simulator.laws.figures import DeviceFigures
 
 GENERATED = "generated"
 
@@ -86,7 +87,8 @@ def schedule_text(schedule: Schedule) -> str:
 class PoolShape:
     """What a schedule sees of the devices: ints, or arrays with one entry per candidate device.
 
-    `channels` counts the channels of all devices of the system.
+    `channels` counts the channels of all devices of the system, `columns` those of a row of a bank. One holds
+    `column_accesses` accesses of as many 16-bit values as a unit has lanes; `buffer_columns` counts entries of as many.
     """
 
     channels: Any
@@ -96,17 +98,34 @@ class PoolShape:
     lanes: Any
     buffer_columns: Any
     accumulators: Any
+    column_accesses: Any = 1
+    row_buffers: Any = 1
+    vectors_per_multiply: Any = 1
+
+    @property
+    def latched(self) -> Any:
+        """Whether units multiply from a second row buffer."""
+        return self.row_buffers == 2
+
+    @property
+    def row_accesses(self) -> Any:
+        """Accesses of 16-bit values in a row of a bank."""
+        return self.columns * self.column_accesses
 
 
-def pool_shape(device: Device, devices: int) -> PoolShape:
+def pool_shape(device: Device | DeviceFigures, devices: int) -> PoolShape:
     """Return the shape of a pool of identical devices."""
     organisation, unit = device.organisation, device.unit
+    access_bytes = unit.lanes * unit.value_bytes
     return PoolShape(
         channels=organisation.channels * devices,
         banks=organisation.banks,
         rows=organisation.rows,
         columns=organisation.columns,
         lanes=unit.lanes,
-        buffer_columns=unit.global_buffer_bytes // organisation.column_bytes,
+        buffer_columns=unit.global_buffer_bytes // access_bytes,
         accumulators=unit.accumulators,
+        column_accesses=organisation.column_bytes // access_bytes,
+        row_buffers=organisation.row_buffers,
+        vectors_per_multiply=unit.vectors_per_multiply,
     )

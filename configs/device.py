@@ -17,9 +17,11 @@ from configs.constraint import Constraint, LevelName
 from configs.device_mistakes import InconsistentDevice, mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
+from configs.laws import Case
 from configs.number_format import NumberFormat
 from configs.record import Amount, PositiveFloat, PositiveInt, Record
 from configs.refresh import Refresh, RefreshPolicy
+from configs.structure import Structure
 
 HARDWARE_FOLDER = Path(__file__).parent / "hardware"
 
@@ -27,7 +29,6 @@ MOST_CYCLES = 1_000_000
 MOST_BANKS = 1024  # of a channel
 MOST_ROWS = 1 << 24
 MOST_BUSES = 2
-Case = Literal["low", "nominal", "high"]
 
 
 class Organisation(Record):
@@ -205,6 +206,7 @@ class Device(Record):
     title: str
     clock_ps: PositiveInt
     organisation: Organisation
+    structure: Structure = Structure()
     processing_unit: ProcessingUnit | None = Field(None, alias="unit")
     timing: dict[str, Annotated[int, Field(strict=True)]]
     ticks_per_clock: PositiveInt = Field(1, description="a tick is the grid on which commands issue")

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 PARTS = ("channel", "multiply", "rows", "boundaries", "registers", "activation_limit", "down", "up", "host")
 GEOMETRY = ("segments", "tail_columns", "slots", "slots_per_row", "groups", "group_slots", "reuse")
 TIMING = ("nRCDRDMAC", "nACTALL", "nCCDMAC", "nBLREG", "nBLGB")
+POOL = ("channels", "banks", "lanes", "row_buffers", "vectors_per_multiply")
 SCHEDULE = ("on_host", "split", "preactivate", "registers")
 SHARES = tuple(f"share_{name}" for name in PARTS)
 
@@ -30,7 +31,7 @@ def feature_names(kind: str) -> tuple[str, ...]:
     kernels = ("kernel",) if kind == "linear" else ("score", "context")
     sizes = tuple(f"log_{kernel}_{name}" for kernel in kernels for name in GEOMETRY)
     last = ("merged", "spills") if kind == "linear" else ("units_per_channel", "active_channels", "blocks")
-    return ("log_bound", *SHARES, *sizes, *TIMING, "channels", "banks", "lanes", *SCHEDULE, *last)
+    return ("log_bound", *SHARES, *sizes, *TIMING, *POOL, *SCHEDULE, *last)
 
 
 def features(shape: Schedulable, schedule: Any, table: DeviceTable, form: TaskForm) -> Floats:
@@ -48,7 +49,7 @@ def features(shape: Schedulable, schedule: Any, table: DeviceTable, form: TaskFo
         last = [both.units_per_channel, both.active_channels, both.blocks]
         split = schedule.token_split
     columns += [table.timing[name] for name in TIMING]
-    columns += [table.pool.channels, table.pool.banks, table.pool.lanes]
+    columns += [getattr(table.pool, name) for name in POOL]
     columns += [schedule.place == Place.HOST, split, schedule.preactivate, schedule.registers, *last]
     n = len(bound)
     return np.column_stack([np.broadcast_to(np.asarray(column, dtype=np.float64), (n,)) for column in columns])

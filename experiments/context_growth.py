@@ -10,7 +10,6 @@ from autotune.hand_mapping import hand_mapping, overlapped_mapping
 from autotune.problem_spec import import_workload
 from compiler.attention import AttentionShape
 from compiler.attention_lowering import AttentionLowering
-from compiler.instructions import program_size
 from compiler.lowering import System
 from compiler.memory.cache import with_room
 from compiler.memory.planner import plan_of
@@ -19,6 +18,7 @@ from compiler.patch.growth import GrowthPatch, attention_programs, grown, growth
 from compiler.schedule import AttentionSchedule
 from configs.device import load_device
 from configs.model_config import load_model_config
+from simulator.instructions import program_size
 
 MAPPINGS = {"hand": hand_mapping, "overlapped": overlapped_mapping}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from autotune.exit_codes import run_to_exit_code
+from autotune.explore import settings_goals
 from autotune.finished import front_points
 from autotune.problem_spec import problem_spec
 from autotune.record import EVALUATIONS, load_evaluations
@@ -25,14 +26,15 @@ def main() -> None:
     stored = load_settings(folder)
     if stored is None:
         raise UserError(where=str(folder), expected="a run folder", found="no run.yaml", way_out="give runs/NAME")
-    spec = problem_spec(stored_settings(stored))
+    settings = stored_settings(stored)
+    spec = problem_spec(settings)
     link = spec.base.link
     assert link is not None
     half_link = link.model_copy(update={"bandwidth_gb_per_s": link.bandwidth_gb_per_s / 2})
     halved = replace(spec, base=spec.base.model_copy(update={"link": half_link}))()
     evaluations = load_evaluations(folder / EVALUATIONS)
     slowdowns = []
-    for point in front_points(evaluations):
+    for point in front_points(halved, evaluations, settings_goals(settings)):
         before = evaluations[point]
         after = halved.evaluate(np.array(before.codes))
         slowdowns.append(after.latency_ns / before.latency_ns)

@@ -15,8 +15,7 @@ from itertools import product
 import numpy as np
 
 from autotune.exit_codes import run_to_exit_code
-from autotune.problem import HARDWARE_GROUP
-from autotune.space import Space, space_of
+from autotune.space import Space, schedule_space
 from compiler.closed_form import SystemCosts, linear_form
 from compiler.device_table import DeviceTable, device_table
 from compiler.frontend import import_model
@@ -104,7 +103,7 @@ def best_found(shape: LinearShape, simulator: StepSimulator, simulated: int = SI
 
 def ranked_schedules(shape: LinearShape, table: DeviceTable, costs: SystemCosts) -> Iterator[LinearSchedule]:
     """Yield the legal schedules on the units, by their own lower bound."""
-    space = space_of((shape,), {"*.place": ("pim",)})
+    space = schedule_space((shape,), {"*.place": ("pim",)})
     codes = _schedule_codes(space)
     one = table.take(np.zeros(len(codes), dtype=np.int64))
     schedules = space.schedule_arrays(shape, codes)
@@ -117,8 +116,8 @@ def ranked_schedules(shape: LinearShape, table: DeviceTable, costs: SystemCosts)
 
 
 def _schedule_codes(space: Space) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Return every schedule on the first values of the hardware knobs: int64[n, knobs]."""
-    sizes = [1 if knob.group == HARDWARE_GROUP else len(knob.values) for knob in space.knobs]
+    """Return every schedule: int64[n, knobs]."""
+    sizes = [len(knob.values) for knob in space.knobs]
     return np.array(list(product(*(range(size) for size in sizes))), dtype=np.int64)
 
 

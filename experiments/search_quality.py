@@ -33,8 +33,14 @@ from autotune.search import search
 from autotune.space import space_of
 from autotune.workers import Workers
 
-# The small space: the whole hardware with one buffer size, how reductions and tokens are split; the rest is fixed.
+# The small space: sizes of the hardware with one buffer size, how reductions and tokens are split; the rest is fixed.
 SMALL_SPACE = (
+    "hardware=base",
+    "channels=8..64",
+    "banks_per_channel=8..64",
+    "row_bytes=1024..8192",
+    "lanes=8..64",
+    "column_bytes=16..128",
     "global_buffer_bytes=4096",
     "*.place=pim",
     "*.order=reload",
@@ -103,7 +109,7 @@ class Outcome:
 def small_space(settings: RunSettings) -> ProblemSpec:
     """Return the problem of the small space; as many vectors as possible share an open row."""
     spec = problem_spec(settings)
-    knobs = space_of(spec.workload.schedulables, {}).knobs
+    knobs = space_of(spec.workload.schedulables, {}, spec.base).knobs
     reuse: dict[str, tuple[int | str, ...]] = {
         knob.label: knob.values[-1:] for knob in knobs if knob.name in ("score_reuse", "context_reuse", "reuse")
     }
@@ -129,7 +135,7 @@ def ground_truth(spec: ProblemSpec, cache: Path, workers: int) -> GroundTruth:
             print(f"  {min(start + 500, len(missing))}/{len(missing)} simulated", flush=True)
     by_codes = {evaluation.codes: evaluation for evaluation in record.evaluations}
     record.close()
-    objectives = np.array([by_codes[tuple(codes)].objectives for codes in designs.tolist()])
+    objectives = np.array([by_codes[tuple(codes)].metrics for codes in designs.tolist()])
     on_front = nondominated(objectives)
     box = box_of(objectives[on_front])
     return GroundTruth(
@@ -174,7 +180,7 @@ def run_compared(
 
 
 def _outcome(name: str, seed: int, equal: str, truth: GroundTruth, served: Replayed) -> Outcome:
-    objectives = np.array([evaluation.objectives for evaluation in served.served])
+    objectives = np.array([evaluation.metrics for evaluation in served.served])
     share = hypervolume(objectives, truth.box) / truth.exact_hypervolume
     return Outcome(name, seed, equal, share, len(objectives), _evaluations_to(objectives, truth, 0.99), served.spent_s)
 

@@ -35,11 +35,13 @@ CHANNEL = 0  # of all channels, in lock-step, the one that is written
 # What the log of a channel says in full. The controller issues commands of these kinds on its own, and no others.
 FROM_LOG = ACTIVATES | PRECHARGES | REFRESHES | {Kind.ACT1, Kind.TMOD}
 DATA = ("column", "data")
-OPERANDS_OF: dict[Kind, tuple[str, ...]] = {
+OperandsOf = dict[Kind, tuple[str, ...]]
+OPERANDS_OF: OperandsOf = {
     **dict.fromkeys((Kind.RD, Kind.WR, Kind.RDA, Kind.WRA), DATA),
     Kind.WRA16: ("column", "lane", "data"),
     Kind.MAC: ("column", "lane", "buffer", "register"),
     Kind.MAC16: ("column", "lane", "buffer", "register"),
+    Kind.MACL16: ("column", "lane", "buffer", "register"),
     Kind.SCALE16: ("column",),
     Kind.EWMUL16: ("column",),
     Kind.AF16: ("register",),
@@ -51,6 +53,8 @@ OPERANDS_OF: dict[Kind, tuple[str, ...]] = {
     Kind.RDAF16: ("register", "data"),
 }
 """Operands that a command has beside bank and row."""
+WITH_STRIDES = {kind: (*OPERANDS_OF[kind], "data") for kind in (Kind.MAC16, Kind.MACL16)}
+"""What multiplies have where one serves several vectors."""
 
 Array = NDArray[np.int64]
 
@@ -149,30 +153,35 @@ def _operators(step: Step) -> Iterator[tuple[str, int]]:
 def _resolved_operands(program: Program) -> dict[str, Array]:
     """Return kind and operands of the commands whose operands are not in the log, in order."""
     parts: list[Array] = [np.zeros((0, 1 + len(OPERANDS)), dtype=np.int64)]
-    _resolve(program.body, (), parts)
+    strides = program.vectors_per_multiply > 1
+    _resolve(program.body, (), OPERANDS_OF | (WITH_STRIDES if strides else {}), parts)
     table = np.concatenate(parts)
     found = {"kind": table[:, 0]} | {name: table[:, 1 + place] for place, name in enumerate(OPERANDS)}
     found["column"] = np.where(found["column"] == ABSENT, ABSENT, found["column"] // program.accesses_per_column)
     return found
 
 
-def _resolve(body: tuple[Instruction, ...], variables: tuple[int, ...], parts: list[Array]) -> None:
+def _resolve(
+    body: tuple[Instruction, ...], variables: tuple[int, ...], operands_of: OperandsOf, parts: list[Array]
+) -> None:
     for item in body:
         match item:
             case Loop(count, (Command() as command,)):
-                _append(command, variables, count, parts)
+                _append(command, variables, count, operands_of, parts)
             case Loop(count, inner):
                 for index in range(count):
-                    _resolve(inner, (*variables, index), parts)
+                    _resolve(inner, (*variables, index), operands_of, parts)
             case Command():
-                _append(item, variables, None, parts)
+                _append(item, variables, None, operands_of, parts)
 
 
-def _append(command: Command, variables: tuple[int, ...], count: int | None, parts: list[Array]) -> None:
+def _append(
+    command: Command, variables: tuple[int, ...], count: int | None, operands_of: OperandsOf, parts: list[Array]
+) -> None:
     """Add one command, or so many of a loop around nothing else."""
     if command.kind in FROM_LOG or command.kind in EVENT_KINDS:
         return
-    present = ("bank", "row", *OPERANDS_OF.get(command.kind, ()))
+    present = ("bank", "row", *operands_of.get(command.kind, ()))
     part = np.full((1 if count is None else count, 1 + len(OPERANDS)), ABSENT, dtype=np.int64)
     part[:, 0] = CODE_OF[command.kind]
     inner = variables if count is None else (*variables, 0)

@@ -3,20 +3,23 @@
 Every figure is on one *basis*: datasheet (maximum currents) or typical (what average parts draw, with a band).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Basis, Case, Device, Energy
+from configs.device import Basis, Device, Energy
+from configs.laws import Case
 from simulator.addressing import addressing
 from simulator.isa import ACTIVATES, EVENT_KINDS, KINDS, PRECHARGES, REFRESHES, Kind
 
-# Which commands move data over the channel's data bus, and how many bytes of it (one of two sizes).
-COLUMN_BURSTS = frozenset({Kind.RD, Kind.RDA, Kind.WR, Kind.WRA, Kind.WRGB})
+# Which commands move data over the channel's data bus, and how many bytes of it (an input of the global buffer aside).
+COLUMN_BURSTS = frozenset({Kind.RD, Kind.RDA, Kind.WR, Kind.WRA})
 REGISTER_BURSTS = frozenset({Kind.RDMAC16, Kind.RDAF16, Kind.WRMAC16, Kind.WRA16})
 # Commands that address no column, buffer or accumulator: the controller's transmitter and receiver stay idle.
-WITHOUT_COLUMN = ACTIVATES | PRECHARGES | REFRESHES | {Kind.ACT1, Kind.CAS_RD, Kind.CAS_WR, Kind.TMOD}
+WITHOUT_COLUMN = ACTIVATES | PRECHARGES | REFRESHES | {Kind.ACT1, Kind.CAS_RD, Kind.CAS_WR, Kind.LATCH16, Kind.TMOD}
 # How many rows refresh management restores has no source.
 UNPRICED = frozenset({Kind.RFMab, Kind.RFMpb})
 MS_PER_PS = 1e-9
@@ -24,7 +27,7 @@ MS_PER_PS = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class CommandEnergy:
-    """pJ of one command of each kind, by where it is spent: float64[kinds] each, indexed like `isa.KINDS`.
+    """pJ of one command of each kind, by where it is spent: float64[..., kinds] each, indexed like `isa.KINDS`.
 
     `row` is the cell array's activate and precharge, `column` its reads and writes with units and global buffer,
     `data_bus` the channel's pins, `controller` the transmitter and receiver of the controller, `phy` its pins' logic.
@@ -42,20 +45,57 @@ class CommandEnergy:
         return self.row + self.column + self.data_bus + (self.phy + self.controller)
 
 
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What prices follow from: an energy section by name, and sizes; of one device, or arrays with an entry each."""
+
+    energy: Mapping[str, Any]
+    banks: Any
+    banks_per_group: Any
+    rows: Any
+    column_bytes: Any
+    input_bytes: Any
+    value_bytes: int
+    refreshes_per_retention: float
+    refreshed_banks: Mapping[Kind, Any]
+
+
 def command_energy(device: Device) -> CommandEnergy:
     """Return what each command costs on a device; raises ValueError where the device's energy is not modelled."""
-    energy = required_energy(device)
-    row, column, bus, controller, phy = (np.zeros(len(KINDS)) for _ in range(5))
-    banks = device.organisation.banks
+    energy, organisation = required_energy(device), device.organisation
+    refreshes = (Kind.REFab, Kind.REFpb) if device.refresh else ()
+    return prices(
+        Priced(
+            energy=energy.model_dump(),
+            banks=organisation.banks,
+            banks_per_group=organisation.banks_per_group,
+            rows=organisation.rows,
+            column_bytes=organisation.column_bytes,
+            input_bytes=device.unit.lanes * device.unit.value_bytes,
+            value_bytes=device.unit.value_bytes,
+            refreshes_per_retention=refreshes_per_retention(device),
+            refreshed_banks={kind: len(addressing(device).banks_of(kind, 0)) for kind in refreshes},
+        )
+    )
+
+
+def prices(of: Priced) -> CommandEnergy:
+    """Return what each command costs: float64[kinds], or float64[n, kinds] for arrays."""
+    row, column, bus, controller, phy = ([0.0] * len(KINDS) for _ in range(5))
+    columns, energy = _column_prices(of), of.energy
     for code, kind in enumerate(KINDS):
         if kind in EVENT_KINDS | UNPRICED:
             continue
-        row[code] = _row_pj(kind, energy, device)
-        column[code] = _column_pj(kind, energy, banks, _register_share(device))
-        bus[code] = 8 * _bus_bytes(kind, device) * energy.data_bus_pj_per_bit
-        controller[code] = 0.0 if kind in WITHOUT_COLUMN else energy.controller_column_pj
-        phy[code] = energy.phy_command_pj
-    return CommandEnergy(row, column, bus, controller, phy)
+        row[code] = _row_pj(kind, of)
+        column[code] = columns.get(kind, 0.0)
+        bus[code] = 8 * _bus_bytes(kind, of) * energy["data_bus_pj_per_bit"]
+        controller[code] = 0.0 if kind in WITHOUT_COLUMN else energy["controller_column_pj"]
+        phy[code] = energy["phy_command_pj"]
+    return CommandEnergy(*(_by_kind(values) for values in (row, column, bus, controller, phy)))
+
+
+def _by_kind(values: list[Any]) -> NDArray[np.float64]:
+    return np.stack([np.asarray(value, dtype=np.float64) for value in np.broadcast_arrays(*values)], axis=-1)
 
 
 def required_energy(device: Device) -> Energy:
@@ -104,54 +144,57 @@ def on_basis(device: Device, basis: Basis, case: Case = "nominal") -> Device:
 
 def refresh_command_pj(device: Device) -> float:
     """Return the row energy of one all-bank refresh: its share of all rows, each refreshed once per retention time."""
-    energy = required_energy(device)
-    commands = energy.retention_ms / (device.timing["nREFI"] * device.clock_ps * MS_PER_PS)
-    rows = device.organisation.rows / commands
-    return rows * device.organisation.banks * energy.activate_precharge_pj
+    rows = device.organisation.rows / refreshes_per_retention(device)
+    return rows * device.organisation.banks * required_energy(device).activate_precharge_pj
 
 
-def _row_pj(kind: Kind, energy: Energy, device: Device) -> float:
+def refreshes_per_retention(device: Device) -> float:
+    """Return the all-bank refreshes of the base interval in one retention time; 1 for a device without refresh."""
+    interval = device.timing.get("nREFI", 0)
+    return required_energy(device).retention_ms / (interval * device.clock_ps * MS_PER_PS) if interval else 1.0
+
+
+def _row_pj(kind: Kind, of: Priced) -> Any:
     """Return activate and precharge together, booked at the activate; refreshes restore their share of the rows."""
-    banks = device.organisation.banks
+    one = of.energy["activate_precharge_pj"]
     if kind in REFRESHES:
-        refreshed = {Kind.REFab, Kind.REFpb}
-        share = len(addressing(device).banks_of(kind, 0)) / banks if kind in refreshed else 0.0
-        return share * refresh_command_pj(device) if device.refresh else 0.0
-    rows_opened = {Kind.ACT: 1, Kind.ACT2: 1, Kind.ACT4: device.organisation.banks_per_group, Kind.ACT16: banks}
-    return rows_opened.get(kind, 0) * energy.activate_precharge_pj
+        return of.refreshed_banks.get(kind, 0) * of.rows / of.refreshes_per_retention * one
+    rows_opened = {Kind.ACT: 1, Kind.ACT2: 1, Kind.ACT4: of.banks_per_group, Kind.ACT16: of.banks}
+    return rows_opened.get(kind, 0) * one
 
 
-def _register_share(device: Device) -> float:
-    """Return the bytes of one accumulator of every bank as a share of one column access."""
-    return device.organisation.banks * device.unit.value_bytes / device.organisation.column_bytes
-
-
-def _column_pj(kind: Kind, energy: Energy, banks: int, registers: float) -> float:
-    mac = energy.all_bank_mac_pj
-    table = {
-        Kind.RD: energy.column_read_pj,
-        Kind.RDA: energy.column_read_pj,
-        Kind.RDCP: energy.column_read_pj + energy.global_buffer_access_pj,
-        Kind.WR: energy.column_write_pj,
-        Kind.WRA: energy.column_write_pj,
-        Kind.WRCP: energy.column_write_pj + energy.global_buffer_access_pj,
-        Kind.WRA16: energy.column_write_pj * banks,
-        Kind.MAC16: mac + energy.global_buffer_access_pj,
-        Kind.SCALE16: mac * (1 - energy.mac_multiply_share),
-        Kind.MAC: mac / banks + energy.global_buffer_access_pj,
+def _column_prices(of: Priced) -> dict[Kind, Any]:
+    energy = of.energy
+    mac, buffer = energy["all_bank_mac_pj"], energy["global_buffer_access_pj"]
+    read, write = energy["column_read_pj"], energy["column_write_pj"]
+    registers = of.banks * of.value_bytes / of.column_bytes
+    column = mac * (1 - energy["mac_multiply_share"])
+    return {
+        Kind.RD: read,
+        Kind.RDA: read,
+        Kind.RDCP: read + buffer,
+        Kind.WR: write,
+        Kind.WRA: write,
+        Kind.WRCP: write + buffer,
+        Kind.WRA16: write * of.banks,
+        Kind.MAC16: mac + buffer,
+        Kind.SCALE16: column,
+        # Assumption: a row moves between row buffers for what one column of every bank takes to its unit.
+        Kind.LATCH16: column,
+        Kind.MACL16: mac + buffer,
+        Kind.MAC: mac / of.banks + buffer,
         Kind.EWMUL16: mac / 4,
-        Kind.AF16: energy.column_read_pj * banks,
-        Kind.WRGB: energy.global_buffer_access_pj,
-        Kind.RDMAC16: energy.column_read_pj * registers,
-        Kind.RDAF16: energy.column_read_pj * registers,
-        Kind.WRMAC16: energy.column_write_pj * registers,
+        Kind.AF16: read * of.banks,
+        Kind.WRGB: buffer,
+        Kind.RDMAC16: read * registers,
+        Kind.RDAF16: read * registers,
+        Kind.WRMAC16: write * registers,
     }
-    return table.get(kind, 0.0)
 
 
-def _bus_bytes(kind: Kind, device: Device) -> int:
+def _bus_bytes(kind: Kind, of: Priced) -> Any:
+    if kind is Kind.WRGB:
+        return of.input_bytes
     if kind in COLUMN_BURSTS:
-        return device.organisation.column_bytes
-    if kind in REGISTER_BURSTS:
-        return device.organisation.banks * device.unit.value_bytes
-    return 0
+        return of.column_bytes
+    return of.banks * of.value_bytes if kind in REGISTER_BURSTS else 0

@@ -119,9 +119,12 @@ def _settle(timing: EngineTiming, channel: Channel, kind: int, bank: int) -> boo
 @spliced
 def _after_refreshes_of_one(timing: EngineTiming, channel: Channel, kind: int, bank: int) -> int:
     below = timing.banks_below[timing.kinds[kind, REACH] - 1]
-    tries = OVERTAKEN_LIMIT * len(channel.open_row)
-    for _ in range(tries):
+    left, latest = OVERTAKEN_LIMIT * len(channel.open_row), NO_CYCLE
+    while left > 0:
         cycle = max(earliest_cycle(timing, channel, kind, bank), channel.scalars[HOLD])
+        # Refreshes that a command lets pass while it waits for something else do not overtake it.
+        if cycle > latest:
+            left, latest = left - 1, cycle
         due, turn = channel.scalars[NEXT_REFRESH], channel.scalars[REFRESH_BANK]
         if cycle >= due:
             step = PRE if channel.open_row[turn] != CLOSED else REFPB

@@ -3,7 +3,8 @@
 Products of stored elements with bf16 inputs are exact in fp32; a balanced fp32 tree adds the lanes, adjacent ones
 first; its sum is multiplied by a scale where the command names one, rounded to fp32, and added to the fp32 accumulator
 in the order of the commands; each read-out rounds to nearest even bf16. WAIT makes known that the host's data of an
-event are there, SIGNAL that it may take the results of one. `simulator.functional_reference` says the same in plain
+event are there, SIGNAL that it may take the results of one. A second row buffer keeps the values that its row had when
+it was latched. `simulator.functional_reference` says the same in plain
 Python, without the checks.
 """
 
@@ -21,6 +22,7 @@ from simulator.functional_engine import (
     HANDED_OVER,
     IN_ACCUMULATOR,
     IN_BUFFER,
+    IN_LATCHES,
     IN_OUTPUTS,
     IN_SCALES,
     INSTRUCTION,
@@ -79,13 +81,15 @@ def execute(program: Program | FlatProgram, channel: FunctionalChannel, memory: 
         scales=channel.scales,
         accumulator_bits=channel.accumulators.view(np.uint32),
         open_row=channel.open_row,
+        latched=channel.latched,
+        latched_row=channel.latched_row,
         register_mode=channel.register_mode,
         inputs=memory.inputs,
         inputs_by_bank=memory.inputs_by_bank,
         output_bits=memory.outputs.view(np.uint32),
         writers=memory.writers,
         pairs=np.zeros((2, max(1, sizes.lanes // 2), sizes.banks), dtype=np.float32),
-        widths=np.array([sizes.accesses_per_column, sizes.values_per_write], dtype=np.int64),
+        widths=np.array([sizes.accesses_per_column, sizes.values_per_write, flat.vectors_per_multiply], dtype=np.int64),
         input_events=memory.input_events,
         output_events=memory.output_events,
         taken=memory.taken,
@@ -120,6 +124,9 @@ def _raise(outcome: int, flat: FlatProgram, arrays: Arrays) -> NoReturn:
         raise OperandRangeError(f"{where}: expected {name} in 0..{fault[EXPECTED] - 1}, found {name} {fault[FOUND]}")
     if outcome == UNSUPPORTED:
         raise UnsupportedCommandError(f"{where}: expected a command with a meaning on values, found one without")
+    if fault[WHERE] == IN_LATCHES:
+        found = "none" if fault[FOUND] == CLOSED else f"row {fault[FOUND]}"
+        raise RowStateError(f"{where}: expected row {fault[EXPECTED]} in the second row buffers, found {found}")
     expected, found = (_row_text(int(fault[place])) for place in (EXPECTED, FOUND))
     raise RowStateError(f"{where}: expected bank {fault[WHERE]} {expected}, found it {found}")
 

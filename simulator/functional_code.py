@@ -33,10 +33,11 @@ class FunctionalCode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlatProgram:
-    """The arrays, and the command behind each instruction (None for loops) for messages."""
+    """The arrays, the command behind each instruction (None for loops) for messages, and what a multiply serves."""
 
     code: FunctionalCode
     commands: tuple[Command | None, ...]
+    vectors_per_multiply: int
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def flatten_functional(program: Program) -> FlatProgram:
         depth=np.array(depths, dtype=np.int64),
         coefficient=np.array(coefficients, dtype=np.int64),
     )
-    return FlatProgram(code, tuple(rows.commands))
+    return FlatProgram(code, tuple(rows.commands), program.vectors_per_multiply)
 
 
 def _flatten_block(body: tuple[Instruction, ...], depth: int, rows: _Rows) -> None:

@@ -31,15 +31,16 @@ from simulator.jit import inlined, kernel
 FINE, UNWRITTEN, WRONG_ROW, WRONG_MODE, OUT_OF_RANGE, UNSUPPORTED, EVENT_ORDER, HANDED_OVER = range(8)
 INSTRUCTION, ISSUED, EXPECTED, FOUND, WHERE = range(5)
 # What `WHERE` names: a bank (0 and up), or one of these.
-IN_CELLS, IN_BUFFER, IN_ACCUMULATOR, IN_SCALES, IN_OUTPUTS = -1, -2, -3, -4, -5
+IN_CELLS, IN_BUFFER, IN_ACCUMULATOR, IN_SCALES, IN_OUTPUTS, IN_LATCHES = -1, -2, -3, -4, -5, -6
 OPERAND_CELL = 100  # + operand: which operand is out of range
 
 ACT, ACT16, PRE, PREA = (CODE_OF[kind] for kind in (Kind.ACT, Kind.ACT16, Kind.PRE, Kind.PREA))
 WR, WRA16, MAC16, WRGB = (CODE_OF[kind] for kind in (Kind.WR, Kind.WRA16, Kind.MAC16, Kind.WRGB))
 WRMAC16, RDMAC16, TMOD = (CODE_OF[kind] for kind in (Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD))
-SCALE16 = CODE_OF[Kind.SCALE16]
-# Places in `Arrays.widths`: accesses that WR and SCALE16 move, values of each bank that WRA16 writes.
-ACCESSES, VALUES = range(2)
+SCALE16, LATCH16, MACL16 = (CODE_OF[kind] for kind in (Kind.SCALE16, Kind.LATCH16, Kind.MACL16))
+# Places in `Arrays.widths`: accesses that WR and SCALE16 move, values of each bank that WRA16 writes, vectors that a
+# multiply serves.
+ACCESSES, VALUES, VECTORS = range(3)
 WAIT, SIGNAL = CODE_OF[Kind.WAIT], CODE_OF[Kind.SIGNAL]
 
 
@@ -52,6 +53,8 @@ class Arrays(NamedTuple):
     scales: NDArray[np.float32]
     accumulator_bits: NDArray[np.uint32]
     open_row: NDArray[np.int64]
+    latched: NDArray[np.float32]
+    latched_row: NDArray[np.int64]
     register_mode: NDArray[np.int64]
     inputs: NDArray[np.float32]
     inputs_by_bank: NDArray[np.float32]
@@ -137,8 +140,10 @@ def _command(kind: int, at: int, code: FunctionalCode, arrays: Arrays) -> int:
     register_kind = kind in (WRGB, WRMAC16, RDMAC16)
     if register_kind != (arrays.register_mode[0] == 1):
         return WRONG_MODE
-    if kind == MAC16:
-        return _multiply(arrays)
+    if kind in (MAC16, MACL16):
+        return _multiply(kind, arrays)
+    if kind == LATCH16:
+        return _latch(arrays)
     if kind == SCALE16:
         return _load_scales(arrays)
     if register_kind:
@@ -179,33 +184,51 @@ def _not_arrived(data: int, count: int, arrays: Arrays) -> bool:
 
 
 @inlined
-def _multiply(arrays: Arrays) -> int:
-    """All banks: add the balanced tree's sum of the row's column times the buffer's to the accumulator."""
-    rows, columns, lanes, banks = arrays.cells.shape
+def _multiply(kind: int, arrays: Arrays) -> int:
+    """All banks: multiply a column of the open or the latched row with every vector that the command serves."""
+    rows, columns, _, banks = arrays.cells.shape
     row = arrays.operands[ROW]
     column = arrays.operands[COLUMN]
-    entry = arrays.operands[BUFFER]
-    register = arrays.operands[REGISTER]
     scale = arrays.operands[LANE]
     if _outside(row, rows, ROW, arrays.fault) or _outside(column, columns, COLUMN, arrays.fault):
         return OUT_OF_RANGE
     if _outside(scale, arrays.scales.shape[0] + 1, LANE, arrays.fault):
         return OUT_OF_RANGE
-    if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
-        return OUT_OF_RANGE
-    if _outside(register, arrays.accumulators.shape[0], REGISTER, arrays.fault):
-        return OUT_OF_RANGE
-    if _other_row(row, 0, banks, arrays):
+    if kind == MACL16:
+        if arrays.latched_row[0] != row:
+            arrays.fault[EXPECTED], arrays.fault[FOUND], arrays.fault[WHERE] = row, arrays.latched_row[0], IN_LATCHES
+            return WRONG_ROW
+    elif _other_row(row, 0, banks, arrays):
         return WRONG_ROW
+    for vector in range(arrays.widths[VECTORS]):
+        entry = arrays.operands[BUFFER] + vector * arrays.operands[DATA]
+        register = arrays.operands[REGISTER] + vector
+        if _outside(entry, arrays.buffer.shape[0], BUFFER, arrays.fault):
+            return OUT_OF_RANGE
+        if _outside(register, arrays.accumulators.shape[0], REGISTER, arrays.fault):
+            return OUT_OF_RANGE
+        values = arrays.latched if kind == MACL16 else arrays.cells[row]
+        outcome = _add_product(values, column, entry, register, scale, arrays)
+        if outcome != FINE:
+            return outcome
+    return FINE
+
+
+@inlined
+def _add_product(
+    values: NDArray[np.float32], column: int, entry: int, register: int, scale: int, arrays: Arrays
+) -> int:
+    """All banks: add the balanced tree's sum of the row's column times the buffer's to the accumulator."""
+    _, lanes, banks = values.shape
     pairs = arrays.pairs
     if lanes == 1:
         for bank in range(banks):
-            pairs[0, 0, bank] = arrays.cells[row, column, 0, bank] * arrays.buffer[entry, 0]
+            pairs[0, 0, bank] = values[column, 0, bank] * arrays.buffer[entry, 0]
     for pair in range(lanes // 2):
         left, right = arrays.buffer[entry, 2 * pair], arrays.buffer[entry, 2 * pair + 1]
         for bank in range(banks):
-            first = arrays.cells[row, column, 2 * pair, bank] * left
-            pairs[0, pair, bank] = first + arrays.cells[row, column, 2 * pair + 1, bank] * right
+            first = values[column, 2 * pair, bank] * left
+            pairs[0, pair, bank] = first + values[column, 2 * pair + 1, bank] * right
     width, side = lanes // 2, 0
     while width > 1:
         width //= 2
@@ -234,6 +257,25 @@ def _multiply(arrays: Arrays) -> int:
         if arrays.buffer[entry, lane] != arrays.buffer[entry, lane]:
             arrays.fault[WHERE] = IN_BUFFER
     return UNWRITTEN
+
+
+@inlined
+def _latch(arrays: Arrays) -> int:
+    """Move the open row of every bank to its second row buffer, and close it."""
+    rows, columns, lanes, banks = arrays.cells.shape
+    row = arrays.operands[ROW]
+    if _outside(row, rows, ROW, arrays.fault):
+        return OUT_OF_RANGE
+    if _other_row(row, 0, banks, arrays):
+        return WRONG_ROW
+    for column in range(columns):
+        for lane in range(lanes):
+            for bank in range(banks):
+                arrays.latched[column, lane, bank] = arrays.cells[row, column, lane, bank]
+    arrays.latched_row[0] = row
+    for bank in range(banks):
+        arrays.open_row[bank] = CLOSED
+    return FINE
 
 
 @inlined

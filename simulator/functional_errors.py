@@ -12,7 +12,7 @@ class UnwrittenValueError(FunctionalError):
 
 
 class RowStateError(FunctionalError):
-    """Raised when a command meets a closed row, another open row, or an open row where a closed one is due."""
+    """Raised when a command meets a closed row, another open or latched row, or an open row where none is due."""
 
 
 class ModeError(FunctionalError):

@@ -12,7 +12,7 @@ from simulator.isa import Issued, Kind, Program, walk
 def execute_reference(program: Program, channel: FunctionalChannel, memory: HostMemory) -> None:
     """Run a program command by command; ranges and modes are the compiled engine's to check."""
     for command in walk(program):
-        _execute(command, channel, memory)
+        _execute(command, program.vectors_per_multiply, channel, memory)
 
 
 def tree_sum(products: Floats) -> Floats:
@@ -23,7 +23,7 @@ def tree_sum(products: Floats) -> Floats:
     return total
 
 
-def _execute(command: Issued, channel: FunctionalChannel, memory: HostMemory) -> None:
+def _execute(command: Issued, vectors: int, channel: FunctionalChannel, memory: HostMemory) -> None:
     match command.kind:
         case Kind.WAIT | Kind.SIGNAL:
             pass
@@ -52,12 +52,16 @@ def _execute(command: Issued, channel: FunctionalChannel, memory: HostMemory) ->
             channel.open_row[:] = CLOSED
         case Kind.MAC16:
             _expect_row(channel, slice(None), command.row)
-            vector = channel.buffer[command.buffer][:, None]
-            total = tree_sum(channel.cells[command.row, command.column] * vector)
-            if command.lane:
-                total = total * channel.scales[command.lane - 1]
-            channel.accumulators[command.register] += total
-            _expect_written(channel.accumulators[command.register])
+            _multiply(channel.cells[command.row, command.column], command, vectors, channel)
+        case Kind.LATCH16:
+            _expect_row(channel, slice(None), command.row)
+            channel.latched[:] = channel.cells[command.row]
+            channel.latched_row[:] = command.row
+            channel.open_row[:] = CLOSED
+        case Kind.MACL16:
+            if channel.latched_row[0] != command.row:
+                raise RowStateError(f"expected row {command.row} latched, found {channel.latched_row[0]}")
+            _multiply(channel.latched[command.column], command, vectors, channel)
         case Kind.SCALE16:
             _expect_row(channel, slice(None), command.row)
             columns = slice(command.column, command.column + channel.sizes.accesses_per_column)
@@ -73,6 +77,17 @@ def _execute(command: Issued, channel: FunctionalChannel, memory: HostMemory) ->
             raise UnsupportedCommandError(
                 f"{command.kind}: expected a command with a meaning on values, found one without"
             )
+
+
+def _multiply(column: Floats, command: Issued, vectors: int, channel: FunctionalChannel) -> None:
+    """Add the products of column[lane, bank] with every vector that the command serves."""
+    for vector in range(vectors):
+        values = channel.buffer[command.buffer + vector * command.data][:, None]
+        total = tree_sum(column * values)
+        if command.lane:
+            total = total * channel.scales[command.lane - 1]
+        channel.accumulators[command.register + vector] += total
+        _expect_written(channel.accumulators[command.register + vector])
 
 
 def _expect_row(channel: FunctionalChannel, banks: slice, row: int) -> None:

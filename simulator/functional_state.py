@@ -24,7 +24,8 @@ MOST_LANES = 256
 class ChannelSizes:
     """What one channel has; `rows` counts only those a test uses, `columns` accesses of `lanes` stored values.
 
-    `accesses_per_column` of them are written by one WR and hold what one SCALE16 loads.
+    `accesses_per_column` of them are written by one WR and hold what one SCALE16 loads; of 16-bit values they would be
+    `column_accesses`.
     """
 
     banks: int
@@ -34,11 +35,12 @@ class ChannelSizes:
     buffer_columns: int
     accumulators: int
     accesses_per_column: int = 1
+    column_accesses: int = 1
 
     @property
     def values_per_write(self) -> int:
         """Values of each bank that one WRA16 writes: the least that is whole bytes."""
-        return max(1, self.accesses_per_column * 8 // INPUT_BITS)
+        return max(1, self.accesses_per_column // self.column_accesses * 8 // INPUT_BITS)
 
     def __post_init__(self) -> None:
         """Refuse lanes that no balanced tree adds."""
@@ -52,7 +54,8 @@ class FunctionalChannel:
 
     `cells` is float32[rows, columns, lanes, banks], `buffer` float32[buffer columns, lanes], `accumulators`
     float32[accumulators, banks], `scales` float32[lanes x accesses per column, banks], `open_row` int64[banks],
-    `register_mode` int64[1].
+    `register_mode` int64[1]. The second row buffers hold `latched` float32[columns, lanes, banks] of `latched_row`
+    int64[1].
     """
 
     sizes: ChannelSizes
@@ -62,6 +65,8 @@ class FunctionalChannel:
     scales: Floats
     open_row: NDArray[np.int64]
     register_mode: NDArray[np.int64]
+    latched: Floats
+    latched_row: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +91,7 @@ class HostMemory:
 
 
 def fresh_channel(sizes: ChannelSizes) -> FunctionalChannel:
-    """Return a channel that holds nothing: unwritten everywhere, all rows closed, memory mode."""
+    """Return a channel that holds nothing: unwritten everywhere, all rows closed and none latched, memory mode."""
     shape = (sizes.rows, sizes.columns, sizes.lanes, sizes.banks)
     return FunctionalChannel(
         sizes=sizes,
@@ -96,6 +101,8 @@ def fresh_channel(sizes: ChannelSizes) -> FunctionalChannel:
         scales=np.full((sizes.lanes * sizes.accesses_per_column, sizes.banks), np.nan, dtype=np.float32),
         open_row=np.full(sizes.banks, CLOSED, dtype=np.int64),
         register_mode=np.zeros(1, dtype=np.int64),
+        latched=np.full(shape[1:], np.nan, dtype=np.float32),
+        latched_row=np.full(1, CLOSED, dtype=np.int64),
     )
 
 

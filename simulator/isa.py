@@ -2,7 +2,7 @@
 
 A `Program` is what one channel executes. Grammar of its text form (`simulator.program_text`):
 
-    program  := ["accesses_per_column" count] block
+    program  := ["accesses_per_column" count] ["vectors_per_multiply" count] block
     block    := instruction*
     instruction := command | loop
     loop     := "loop" count "{" block "}"
@@ -48,6 +48,8 @@ class Kind(StrEnum):
     WRA16 = "WRA16"  # one value to each bank: 16 x 16 bit in one burst, then precharge
     MAC = "MAC"
     MAC16 = "MAC16"
+    LATCH16 = "LATCH16"  # the open row of every bank to its second row buffer, then precharge
+    MACL16 = "MACL16"  # MAC16 from the second row buffer
     SCALE16 = "SCALE16"  # a column of scales from every bank to its unit
     AF16 = "AF16"
     EWMUL16 = "EWMUL16"
@@ -93,7 +95,7 @@ REGISTER_MODE_KINDS = frozenset({Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDA
 ACTIVATES = frozenset({Kind.ACT, Kind.ACT2, Kind.ACT4, Kind.ACT16})
 REFRESHES = frozenset({Kind.REFab, Kind.REFpb, Kind.RFMab, Kind.RFMpb})
 PRECHARGES = frozenset({Kind.PRE, Kind.PRE4, Kind.PREA})
-CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16}
+CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16, Kind.LATCH16}
 COLUMN_KINDS = frozenset(
     {
         Kind.RD,
@@ -110,8 +112,11 @@ COLUMN_KINDS = frozenset(
     }
 )
 # What finds the row open that it works on or prepares to work on, and what touches the arrays of its banks at all.
-NEED_OPEN_ROWS = COLUMN_KINDS | {Kind.CAS_RD, Kind.CAS_WR}
+NEED_OPEN_ROWS = COLUMN_KINDS | {Kind.CAS_RD, Kind.CAS_WR, Kind.LATCH16}
 ARRAY_KINDS = NEED_OPEN_ROWS | ACTIVATES | PRECHARGES | REFRESHES | {Kind.ACT1, Kind.AF16}
+# Units multiply either what lies in the open rows, or what lies in the second row buffers where banks have them.
+FROM_OPEN_ROWS = frozenset({Kind.MAC, Kind.MAC16, Kind.SCALE16, Kind.EWMUL16})
+FROM_SECOND_BUFFERS = frozenset({Kind.LATCH16, Kind.MACL16})
 
 
 def scope_of(kind: Kind) -> Scope:
@@ -151,6 +156,7 @@ class Command:
     """One command; operands a kind does not use stay zero. `event` numbers the host events of SIGNAL and WAIT.
 
     The `lane` of a MAC16 says which scale its sum of products is multiplied by: 0 none, k the k-th that SCALE16 loaded.
+    Where a multiply serves several vectors, its `data` is how far apart they lie in the global buffer, in its columns.
     """
 
     kind: Kind
@@ -183,12 +189,16 @@ class Program:
     """What one channel executes; `comment` names the task and schedule it was lowered from.
 
     `column` operands count accesses of as many stored values as a unit has lanes; `accesses_per_column` of them make a
-    column of the device: 1 for 16-bit values, 2 or 4 for narrower ones.
+    column of the device: as many as it holds of 16-bit values, twice or four times as many of narrower ones.
+
+    A MAC16 or MACL16 multiplies its column with `vectors_per_multiply` vectors of the global buffer, into accumulators
+    that follow each other: acc[register + j] += column . buffer[buffer + j * data] for every j below that.
     """
 
     body: tuple[Instruction, ...]
     comment: str = field(default="", compare=False)
     accesses_per_column: int = 1
+    vectors_per_multiply: int = 1
 
 
 @dataclass(frozen=True, slots=True)

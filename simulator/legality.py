@@ -12,6 +12,9 @@ from simulator.channel import CLOSED, IllegalProgram
 from simulator.isa import ACTIVATES, COLUMN_KINDS, REFRESHES, REGISTER_MODE_KINDS, Issued, Kind
 
 NEED_CLOSED = ACTIVATES | REFRESHES | {Kind.ACT1}
+TAKE_COLUMNS = COLUMN_KINDS | {Kind.MACL16}
+TAKE_ROWS = COLUMN_KINDS | ACTIVATES | {Kind.LATCH16, Kind.MACL16}
+NEED_ROW = COLUMN_KINDS | {Kind.LATCH16}
 
 
 def check(
@@ -28,7 +31,7 @@ def check(
     if command.kind is not Kind.TMOD and (command.kind in REGISTER_MODE_KINDS) != register_mode:
         modes = ("memory mode", "register mode")
         raise _illegal(command, index, modes[not register_mode], modes[register_mode])
-    needs_row, needs_closed = command.kind in COLUMN_KINDS, command.kind in NEED_CLOSED
+    needs_row, needs_closed = command.kind in NEED_ROW, command.kind in NEED_CLOSED
     if not (needs_row or needs_closed):
         return
     expected = command.row if needs_row else CLOSED
@@ -39,11 +42,10 @@ def check(
 
 
 def _check_ranges(command: Issued, index: int, organisation: Organisation, accesses_per_column: int) -> None:
-    takes_row = command.kind in COLUMN_KINDS or command.kind in ACTIVATES
     operands = (
         ("bank", command.bank, organisation.banks, True),
-        ("row", command.row, organisation.rows, takes_row),
-        ("column", command.column, organisation.columns * accesses_per_column, command.kind in COLUMN_KINDS),
+        ("row", command.row, organisation.rows, command.kind in TAKE_ROWS),
+        ("column", command.column, organisation.columns * accesses_per_column, command.kind in TAKE_COLUMNS),
     )
     for name, value, limit, used in operands:
         if used and not 0 <= value < limit:

@@ -9,7 +9,8 @@ host have no share in a channel's power.
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Basis, Case, Device
+from configs.device import Basis, Device
+from configs.laws import Case
 from simulator.energy import command_energy, energy_constants, on_basis
 
 WINDOW_NS = 1000.0

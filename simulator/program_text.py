@@ -14,7 +14,7 @@ ONE_TERM = rf"(?:{NUMBER})?%[0-9]{{1,2}}"
 TERM = re.compile(rf"({NUMBER})?%([0-9]{{1,2}})")
 AFFINE = re.compile(rf"{NUMBER}(\+{ONE_TERM})*|{ONE_TERM}(\+{ONE_TERM})*")
 COUNT = re.compile(r"[0-9]{1,18}")
-ACCESSES = re.compile(r"accesses_per_column ([124])")
+HEAD = re.compile(r"(accesses_per_column|vectors_per_multiply) ([1-9][0-9]{0,3})", re.ASCII)
 MOST_LOOPS = 64  # of nested loops
 NAMES = frozenset(str(kind) for kind in KINDS)
 
@@ -22,21 +22,21 @@ NAMES = frozenset(str(kind) for kind in KINDS)
 def print_program(program: Program) -> str:
     """Return the text of a program, one command a line."""
     head = [f"# {line}" for line in program.comment.splitlines()]
-    if program.accesses_per_column != 1:
-        head.append(f"accesses_per_column {program.accesses_per_column}")
+    widths = {name: getattr(program, name) for name in ("accesses_per_column", "vectors_per_multiply")}
+    head += [f"{name} {value}" for name, value in widths.items() if value != 1]
     return "\n".join([*head, *_print_block(program.body, 0)]) + "\n"
 
 
 def parse_program(text: str, source: str = "program text") -> Program:
     """Return the program that `text` denotes; raises UserError with the line number where it breaks the grammar."""
     blocks: list[tuple[int, list[Instruction]]] = [(1, [])]
-    accesses = 1
+    widths: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         statement, where = line.strip(), f"{source}, line {number}"
         if not statement or statement.startswith("#"):
             continue
-        if found := ACCESSES.fullmatch(statement):
-            accesses = int(found[1])
+        if found := HEAD.fullmatch(statement):
+            widths[found[1]] = int(found[2])
         elif statement.startswith("loop "):
             blocks.append((_parse_count(statement, where), []))
             if len(blocks) > MOST_LOOPS:
@@ -50,7 +50,11 @@ def parse_program(text: str, source: str = "program text") -> Program:
             blocks[-1][1].append(_parse_command(statement, where))
     if len(blocks) > 1:
         raise _error(source, "`}` at the end of every loop", f"{len(blocks) - 1} open at the end")
-    return Program(tuple(blocks[0][1]), accesses_per_column=accesses)
+    return Program(
+        tuple(blocks[0][1]),
+        accesses_per_column=widths.get("accesses_per_column", 1),
+        vectors_per_multiply=widths.get("vectors_per_multiply", 1),
+    )
 
 
 def _print_block(body: tuple[Instruction, ...], depth: int) -> list[str]:

@@ -288,7 +288,10 @@ class ReferenceChannel:
         The row is owed to the program, and opened again when it needs it.
         """
         banks = self.table.addressing.banks_of(kind, bank)
-        for _ in range(OVERTAKEN_LIMIT * len(self.state.open_row)):
+        left, latest = OVERTAKEN_LIMIT * len(self.state.open_row), 0
+        while left > 0:
+            if cycle > latest:
+                left, latest = left - 1, cycle
             due, turn = self.state.next_refresh, int(self.state.scalars[REFRESH_BANK])
             if cycle >= due:
                 step = Kind.PRE if self.state.open_row[turn] != CLOSED else Kind.REFpb

@@ -7,9 +7,9 @@ from itertools import groupby
 from configs.device import Device
 from simulator.command_runs import CommandRuns
 from simulator.engine_timing import REACH, EngineTiming
-from simulator.isa import ACTIVATES, CLOSING, COLUMN_KINDS, KINDS
+from simulator.isa import ACTIVATES, CLOSING, COLUMN_KINDS, KINDS, Kind
 
-CONCERNED = tuple(kind in ACTIVATES | COLUMN_KINDS | CLOSING for kind in KINDS)
+CONCERNED = tuple(kind in ACTIVATES | COLUMN_KINDS | CLOSING | {Kind.MACL16} for kind in KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class OpenRow:
 class RowUse:
     """What some runs did with rows: the rows they closed, their activate commands and column accesses.
 
-    A hit is a column access none of whose banks was activated since its last access.
+    A hit is a column access none of whose banks was activated since its last access; of a second row buffer, one that
+    is not the first since it took a row.
     """
 
     rows: tuple[OpenRow, ...]
@@ -46,12 +47,13 @@ class _Opening:
 
 @dataclass(slots=True)
 class BankWatch:
-    """The banks of one channel: what is open, and which open rows were not accessed yet."""
+    """The banks of one channel: what is open, and which open rows, and latched ones, were not accessed yet."""
 
     below: tuple[int, ...]
     open: list[_Opening | None]
     fresh: list[bool]
     closed: list[OpenRow] = field(default_factory=list)
+    latched_fresh: bool = False
 
     @classmethod
     def of(cls, device: Device, timing: EngineTiming) -> "BankWatch":
@@ -71,6 +73,11 @@ class BankWatch:
             if name in COLUMN_KINDS:
                 accesses += count
                 hits += count - self._touch(banks)
+            if name is Kind.MACL16:
+                accesses += count
+                hits += count - self.latched_fresh
+                self.latched_fresh = False
+            self.latched_fresh |= name is Kind.LATCH16
             if name in CLOSING:
                 self._close(banks, last)
         rows = tuple(self.closed)

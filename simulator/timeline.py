@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from configs.device import Device, Host, Link
 from simulator.channel import RunReport
 from simulator.engine import Engine
+from simulator.instructions import instruction_count
 from simulator.isa import KINDS, Program
 from simulator.issue_log import IssueLog
 from simulator.program_code import ProgramCode, flatten
@@ -69,6 +70,7 @@ class StepReport:
     host_busy_cycles: int
     channel_busy_cycles: float
     link_busy_cycles: int
+    dispatcher_busy_cycles: int
     refreshes: int
     refresh_cycles: int
     stalls: NDArray[np.int64]
@@ -122,6 +124,7 @@ class StepSimulator:
         self.device, self.link, self.host = device, device.link, device.host
         self.engine = Engine(device, explain=explain)
         self._codes: dict[int, tuple[Program, ProgramCode]] = {}
+        self._sent: dict[int, tuple[Program, int]] = {}
 
     def run(self, step: Step, slowdown: int = 1, observer: StepObserver | None = None) -> StepReport:
         """Simulate one step from fresh channels; with `slowdown` the host sends and takes chunks that much slower.
@@ -133,12 +136,24 @@ class StepSimulator:
     def forget(self) -> None:
         """Drop the flattened programs of the steps so far."""
         self._codes.clear()
+        self._sent.clear()
 
     def code(self, program: Program) -> ProgramCode:
         """Return the flattened program, flattened once per program object."""
         kept = self._codes.get(id(program))
         if kept is None:
             kept = self._codes[id(program)] = (program, flatten(program))
+        return kept[1]
+
+    def dispatch_cycles(self, program: Program) -> int:
+        """Return how long the dispatcher sends the instructions of a program, counted once per program object."""
+        dispatcher = self.device.dispatcher
+        if dispatcher is None:
+            return 0
+        kept = self._sent.get(id(program))
+        if kept is None:
+            sent = instruction_count(program, dispatcher.sequencer_loop_depth)
+            kept = self._sent[id(program)] = (program, ceil(sent / dispatcher.instructions_per_cycle))
         return kept[1]
 
     def host_cycles(self, host: Host, phase: HostPhase) -> int:
@@ -174,6 +189,7 @@ class _Run:
         self.slowdown = slowdown
         self.observer = observer
         self.hosts, self.down, self.up = (Server(name, observer=observer) for name in ("host", "down", "up"))
+        self.dispatcher = Server("dispatcher")
         self.channel = simulator.engine.fresh_state()
         self.totals = Totals()
         self.latency = simulator.cycles(simulator.link.latency_ns)
@@ -201,7 +217,10 @@ class _Run:
         return self._pim_phase(phase, ready)
 
     def _pim_phase(self, phase: PimPhase, ready: int) -> int:
-        """Send the chunks down, run the program, send its results up; nothing to send up leaves the host free."""
+        """Send the chunks down, run the program, send its results up; nothing to send up leaves the host free.
+
+        The dispatcher fetches ahead: a program's last results come no earlier than its last instruction was sent.
+        """
         link = self.of.link
         arrivals = np.array(
             [
@@ -213,8 +232,10 @@ class _Run:
         )
         report = self._execute(phase, arrivals)
         self._count(phase, report)
+        dispatched = self.dispatcher.serve(phase.name, ready + self.latency, self.of.dispatch_cycles(phase.program))
         end = ready
-        for chunk, signal in zip(phase.up_bytes, report.signals, strict=True):
+        signals = (*report.signals[:-1], *(max(signal, dispatched) for signal in report.signals[-1:]))
+        for chunk, signal in zip(phase.up_bytes, signals, strict=True):
             duration = self.of.transfer_cycles(link, chunk, self.slowdown)
             end = self.up.serve(phase.name, signal, duration, chunk) + self.latency
         return end
@@ -251,6 +272,7 @@ class _Run:
             host_busy_cycles=self.hosts.busy,
             channel_busy_cycles=totals.channel_busy,
             link_busy_cycles=max(self.down.busy, self.up.busy),
+            dispatcher_busy_cycles=self.dispatcher.busy,
             refreshes=totals.refreshes,
             refresh_cycles=totals.refresh_cycles,
             stalls=totals.stalls,

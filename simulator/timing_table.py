@@ -10,13 +10,14 @@ A command that takes several ticks is stamped at its first one, while the file c
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 from configs.constraint import Constraint
 from configs.device import MOST_BUSES, Device
 from configs.errors import UserError
 from configs.expression import evaluate
 from simulator.addressing import LEVELS, Addressing, addressing
-from simulator.isa import CODE_OF, KINDS, Kind, Scope
+from simulator.isa import CODE_OF, FROM_OPEN_ROWS, FROM_SECOND_BUFFERS, KINDS, Kind, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def timing_table(device: Device) -> TimingTable:
     rules = needed_rules(resolved_rules(device))
     named = {code for rule in rules for code in (rule.preceding, rule.following)}
     named |= {_code(name) for names in device.command_buses.values() for name in names.split()}
+    named -= _absent(device)
     return TimingTable(
         rules=rules,
         addressing=tree,
@@ -101,18 +103,24 @@ def _require_reach(device: Device, tree: Addressing) -> None:
 
 def resolved_rules(device: Device) -> tuple[Rule, ...]:
     """Return one rule per pair, level, window and kind of instance: the strictest, and the first of equal ones."""
-    ticks = _ticks(device)
+    ticks, absent = _ticks(device), _absent(device)
     strictest: dict[tuple[int, int, int, int, bool], Rule] = {}
     for source, row in enumerate(device.active_constraints):
         level = LEVELS.index(Scope(row.level))
         cycles = evaluate(row.cycles, device.timing) * device.ticks_per_clock
-        for preceding in map(_code, row.preceding):
-            for following in map(_code, row.following):
+        for preceding, following in product(map(_code, row.preceding), map(_code, row.following)):
+            if not absent & {preceding, following}:
                 gap = cycles + ticks[preceding] - ticks[following]
                 key = (level, preceding, following, row.window, row.sibling)
                 if key not in strictest or strictest[key].cycles < gap:
                     strictest[key] = Rule(level, preceding, following, gap, row.window, row.sibling, source)
     return tuple(strictest.values())
+
+
+def _absent(device: Device) -> set[int]:
+    """Return the commands that rows may speak of and the device lacks: units have one place to multiply from."""
+    kinds = FROM_SECOND_BUFFERS if device.organisation.row_buffers == 1 else FROM_OPEN_ROWS
+    return {CODE_OF[kind] for kind in kinds}
 
 
 def needed_rules(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:

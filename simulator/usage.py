@@ -17,7 +17,7 @@ from simulator.isa import ACTIVATES, CODE_OF, COLUMN_KINDS, KINDS, Kind
 from simulator.timing_table import TimingTable
 
 # How far apart multiplications of a kind start, which is how long one keeps its units.
-UNIT_CADENCE = {Kind.MAC16: "nCCDMAC", Kind.MAC: "nCCDL", Kind.EWMUL16: "nCCDL"}
+UNIT_CADENCE = {Kind.MAC16: "nCCDMAC", Kind.MACL16: "nCCDMAC", Kind.MAC: "nCCDL", Kind.EWMUL16: "nCCDL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class Usage:
 def usage(device: Device, table: TimingTable, counts: NDArray[Any]) -> Usage:
     """Return what the commands of a channel (number[kinds]) used."""
     banks = np.array([len(table.addressing.banks_of(kind, 0)) for kind in KINDS], dtype=np.int64)
-    accesses, activations = _sum_of(COLUMN_KINDS, counts * banks), _sum_of(ACTIVATES, counts * banks)
+    accesses = _sum_of(COLUMN_KINDS | {Kind.MACL16}, counts * banks)
+    activations = _sum_of(ACTIVATES, counts * banks)
     return Usage(
         row_accesses=accesses,
         row_activations=activations,

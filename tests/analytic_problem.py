@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.problem import Codes, Evaluation, Knob, TaskMeasurement
+from autotune.problem import AREA, CAPACITY, DEVICES, DIES, TOKENS, Codes, Evaluation, Knob, TaskMeasurement
 
 Floats = NDArray[np.float64]
 BANKS = 16
@@ -105,7 +105,7 @@ class AnalyticProblem:
         rounded: Floats = np.ceil(np.stack(bounds, axis=1))
         return rounded
 
-    def objectives(self, codes: Codes, cycles: Floats) -> Floats:
+    def metrics(self, codes: Codes, cycles: Floats) -> Floats:
         multiplicity = np.array([spec.multiplicity for spec in self.specs], dtype=np.float64)
         channels, lanes = self._hardware(codes, "channels", 16), self._hardware(codes, "lanes", 16)
         units = channels * BANKS / self._hardware(codes, "banks_per_unit", 1)
@@ -126,6 +126,12 @@ class AnalyticProblem:
         )
         return np.stack([latency_ns, energy_pj, area_mm2], axis=1)
 
+    def facts(self, codes: Codes) -> dict[str, Floats]:
+        """One device of one die and one GiB; the area takes no cycles."""
+        area = self.metrics(codes, self.bound_cycles(codes))[:, 2]
+        one = np.ones(len(codes))
+        return {TOKENS: one, DEVICES: one, DIES: one, CAPACITY: one, AREA: area}
+
     def baselines(self) -> Codes:
         return np.array(self.first, dtype=np.int64).reshape(len(self.first), len(self.knobs))
 
@@ -134,9 +140,9 @@ class AnalyticProblem:
         factors = [self._overhead(codes, spec) * self._roughness(codes, spec) for spec in self.specs]
         return np.ceil(self.bound_cycles(codes) * np.stack(factors, axis=1))
 
-    def true_objectives(self, codes: Codes) -> Floats:
-        """The exact objectives of many designs, for exact fronts."""
-        return self.objectives(codes, self.true_cycles(codes))
+    def true_metrics(self, codes: Codes) -> Floats:
+        """The exact metrics of many designs, for exact fronts."""
+        return self.metrics(codes, self.true_cycles(codes))
 
     def evaluate(self, codes: Codes) -> Evaluation:
         if self.watch is not None:
@@ -144,7 +150,7 @@ class AnalyticProblem:
         if not self.legal(codes[None, :])[0]:
             raise AssertionError(f"an illegal design was evaluated: {self.reasons(codes)}")
         cycles, bounds = self.true_cycles(codes[None, :])[0], self.bound_cycles(codes[None, :])[0]
-        latency_ns, energy_pj, area_mm2 = self.objectives(codes[None, :], cycles[None, :])[0].tolist()
+        latency_ns, energy_pj, area_mm2 = self.metrics(codes[None, :], cycles[None, :])[0].tolist()
         measured = tuple(
             TaskMeasurement(spec.name, spec.kind, spec.multiplicity, int(cycle), int(bound))
             for spec, cycle, bound in zip(self.specs, cycles, bounds, strict=True)

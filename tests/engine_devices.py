@@ -34,6 +34,9 @@ HOT = AIM.model_copy(update={"refresh": Refresh(temperature_c=95)})
 POSTPONED = AIM.model_copy(update={"refresh": Refresh(postponed=3)})
 # Opening a refreshed bank again takes AF16 longer than the time between refreshes of the base device.
 PER_BANK = changed(AIM, {"nREFI": 9600}, {}, refresh=Refresh(policy=RefreshPolicy.PER_BANK))
+LATCHED = changed(AIM, {}, {"row_buffers": 2})
+LATCHED_PER_BANK = changed(PER_BANK, {}, {"row_buffers": 2})
+LATCHED_FREQUENT = changed(FREQUENT_REFRESH, {"nLTMAC": 20}, {"row_buffers": 2, "bank_groups": 2, "rows": 64})
 HBM2, HBM3 = load_device("hbm2"), load_device("hbm3")
 GDDR6, LPDDR5, DDR5 = load_device("gddr6"), load_device("lpddr5"), load_device("ddr5")
 PLAIN = (HBM2, HBM3, GDDR6, LPDDR5, DDR5)
@@ -44,4 +47,5 @@ DDR5_RANKS = changed(DDR5, {}, {"ranks": 2}, refresh=Refresh(postponed=2, temper
 DEVICES = (
     *(AIM, COMPAT, FREQUENT_REFRESH, FEW_BANKS, ONE_BANK, COLUMN_WINDOWS, HOT, POSTPONED, PER_BANK),
     *(*PLAIN, HBM3_PER_BANK, LPDDR5_RANKS, DDR5_RANKS),
+    *(LATCHED, LATCHED_PER_BANK, LATCHED_FREQUENT),
 )

@@ -15,7 +15,7 @@ from configs.expression import evaluate
 LEVELS = ("channel", "pseudochannel", "rank", "bankgroup", "bank")
 CHANNEL_KINDS = frozenset(
     (
-        *("PREA", "REFab", "RFMab", "ACT16", "WRA16", "MAC16", "SCALE16", "AF16", "EWMUL16"),
+        *("PREA", "REFab", "RFMab", "ACT16", "WRA16", "MAC16", "LATCH16", "MACL16", "SCALE16", "AF16", "EWMUL16"),
         *("WRGB", "WRMAC16", "RDMAC16", "RDAF16", "TMOD"),
     )
 )

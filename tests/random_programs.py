@@ -98,6 +98,8 @@ class _Writer:
 
     def _all_banks(self, counts: tuple[int, ...]) -> tuple[Instruction, ...]:
         row = self._operand(counts, self.device.organisation.rows)
+        if self.table.has(Kind.LATCH16) and self.random.random() < 0.7:
+            return self._latched(counts, row)
         parts: list[Instruction] = [Command(Kind.ACT16, row=row)]
         for _ in range(self.random.randint(1, 3)):
             if self.random.random() < 0.2:
@@ -105,6 +107,21 @@ class _Writer:
             parts.append(self._repeated(counts, Command(self.random.choice(self.all_banks), row=row), 300))
         parts.append(self.random.choice((Command(Kind.PREA), Command(Kind.WRA16, row=row))))
         return tuple(parts)
+
+    def _latched(self, counts: tuple[int, ...], row: Affine) -> tuple[Instruction, ...]:
+        """Latch a row and multiply it, with another row opened meanwhile, or register work, or both."""
+        random = self.random
+        multiply, following = Command(Kind.MACL16, row=row), self._operand(counts, self.device.organisation.rows)
+        parts: list[Instruction] = [Command(Kind.ACT16, row=row), Command(Kind.LATCH16, row=row)]
+        parts.append(self._repeated(counts, multiply, 100))
+        if random.random() < 0.3:
+            parts.extend(self._register(counts))
+        if random.random() < 0.7:
+            parts.extend((Command(Kind.ACT16, row=following), self._repeated(counts, multiply, 100)))
+            end = random.choice((Kind.PREA, Kind.WRA16, Kind.LATCH16, Kind.LATCH16))
+            parts.append(Command(end, row=following))
+            multiply = Command(Kind.MACL16, row=following) if end is Kind.LATCH16 else multiply
+        return (*parts, self._repeated(counts, multiply, 10))
 
     def _single_banks(self, counts: tuple[int, ...]) -> tuple[Instruction, ...]:
         random, organisation = self.random, self.device.organisation

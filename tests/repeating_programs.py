@@ -5,6 +5,7 @@ meet; events stand around loops.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from configs.device import Device
@@ -72,6 +73,12 @@ class _Writer:
 
     def _rows(self, counts: tuple[int, ...], _: list[int]) -> Block:
         row = self._row(counts)
+        if self.table.has(Kind.LATCH16):
+            multiply = partial(self._run, Kind.MACL16, Affine(), row)
+            first = (Command(Kind.ACT16, row=row), Command(Kind.LATCH16, row=row), multiply(64))
+            # The row that is opened meanwhile is latched for nothing.
+            second = (Command(Kind.ACT16, row=row), multiply(64), Command(Kind.LATCH16, row=row))
+            return (*first, *(second if self.random.random() < 0.7 else ()))
         work = self._run(self.random.choice((Kind.MAC16, Kind.MAC16, Kind.EWMUL16)), Affine(), row, 64)
         end = self.random.choice((Command(Kind.PREA), Command(Kind.PREA), Command(Kind.WRA16, row=row)))
         return (Command(Kind.ACT16, row=row), work, end)

@@ -8,7 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from autotune.learning import objectives_of
+from autotune.learning import metrics_of
 from autotune.pareto import nondominated
 from autotune.problem import Codes, Evaluation
 from autotune.record import open_record, recorded
@@ -36,9 +36,9 @@ def run(folder: Path, budget: int, workers: int) -> SearchResult:
     problem = factory()
     with open_record(folder, problem, resume=True) as record, Workers(factory, workers) as pool:
         result = search(problem, budget, 7, recorded(record, pool.evaluate, ignore))
-        StudyView(folder, problem.knobs).sync(record.evaluations)
-    front = nondominated(objectives_of(result.evaluations))
-    lines = [f"{e.codes},{e.objectives}" for e, kept in zip(result.evaluations, front, strict=True) if kept]
+        StudyView(folder, problem).sync(record.evaluations)
+    front = nondominated(metrics_of(result.evaluations))
+    lines = [f"{e.codes},{e.metrics}" for e, kept in zip(result.evaluations, front, strict=True) if kept]
     (folder / "pareto.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return result
 

@@ -1,94 +1,139 @@
-"""The main job on the command line: run it, then print the Pareto front."""
+"""The main job on the command line: run it, then print the Pareto front, or what comes nearest to the requirements."""
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from autotune.exit_codes import DONE, INTERRUPTED
+from autotune.exit_codes import ANSWER_IS_NO, DONE, INTERRUPTED
 from autotune.explore import Exploration, explore
+from autotune.finished import JudgedRun, changed_knobs
+from autotune.requirement_findings import miss_text, nearest_misses, requirement_counts
 from autotune.result import StopReason
 from autotune.run_settings import RunSettings
 from autotune.system_energy import energy_of
-from autotune.units import MJ_PER_PJ, MS_PER_NS
+from autotune.units import MJ_PER_PJ, four_digits
 
 PLAIN_WIDTH = 120
+DETAILS = (("typical mJ", "energy_typical_pj"), ("host mJ", "energy_host_pj"))
+TYPICAL, POWER = "energy_typical_pj", "power_average_w"
 
 
 def explore_and_print(
     settings: RunSettings, *, out: Path | None, workers: int, resume: bool, quiet: bool, as_json: bool
 ) -> int:
-    """Run the main job, print its front to stdout, and return the exit code."""
+    """Run the main job, print its front to stdout, and return the exit code: 1 where nothing meets the requirements."""
     run = explore(settings, out=out, workers=workers, resume=resume, stream=None if quiet else sys.stderr)
     if as_json:
         print(json.dumps(_as_json(run)))
     else:
         _print_table(run)
-    return INTERRUPTED if run.result.stop is StopReason.INTERRUPTED else DONE
+    if run.result.stop is StopReason.INTERRUPTED:
+        return INTERRUPTED
+    return ANSWER_IS_NO if run.nearest else DONE
 
 
 def _print_table(run: Exploration) -> None:
-    table = Table(title=f"{len(run.front)} Pareto-optimal designs of {len(run.result.evaluations)} evaluated")
-    for heading in ("point", "ms/token", "mJ/token", "typical", "host mJ", "mm²", "W"):
+    evaluated = len(run.result.evaluations)
+    title = f"{len(run.front)} Pareto-optimal designs of {evaluated} evaluated"
+    if run.nearest:
+        title = f"none of {evaluated} evaluated designs meets every requirement; the nearest ones"
+    table = Table(title=title)
+    headings = [merit.heading for merit in run.finished.goals.objectives]
+    for heading in ("point", *headings, *(name for name, _ in DETAILS), "W"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("chan. x banks x lanes, row B, buffer B", no_wrap=True)
+    table.add_column("what differs from the base device", overflow="fold")
     table.add_column("numerics", no_wrap=True)
-    numbers = {evaluation.codes: number for number, evaluation in enumerate(run.result.evaluations)}
-    for point in run.front:
-        device = run.problem.space.hardware(np.array(point.codes))
-        table.add_row(
-            str(numbers[point.codes]),
-            f"{point.latency_ns * MS_PER_NS:.4f}",
-            f"{point.energy_pj * MJ_PER_PJ:.2f}",
-            f"{dict(point.details)['energy_typical_pj'] * MJ_PER_PJ:.2f}",
-            f"{dict(point.details)['energy_host_pj'] * MJ_PER_PJ:.2f}",
-            f"{point.area_mm2:.1f}",
-            f"{dict(point.details)['power_average_w']:.1f}",
-            f"{device.channels} x {device.banks_per_channel} x {device.lanes}, "
-            f"{device.row_bytes}, {device.global_buffer_bytes}",
-            run.numerics[point.codes],
-        )
+    for point in run.front or run.nearest:
+        table.add_row(*_row(run.finished, point))
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, PLAIN_WIDTH)
     console.print(table)
-    for line in _closing_lines(run):
+    for line in (*_requirement_lines(run.finished), *_closing_lines(run)):
         console.print(line, soft_wrap=True, highlight=False)
 
 
+def _row(run: JudgedRun, point: int) -> tuple[str, ...]:
+    item = run.evaluations[point]
+    details = dict(item.details)
+    return (
+        str(point),
+        *(four_digits(value) for value in _values(run, point)),
+        *(four_digits(details[name] * MJ_PER_PJ) for _, name in DETAILS),
+        f"{details[POWER]:.1f}",
+        ", ".join(f"{name} {value}" for name, value in changed_knobs(run, point)) or "nothing",
+        run.numerics.get(item.codes, "not checked"),
+    )
+
+
+def _values(run: JudgedRun, point: int) -> list[float]:
+    """Return the objectives of a point in their units."""
+    minimised = run.judged.objectives[point]
+    return [float(merit.shown(minimised[column])) for column, merit in enumerate(run.goals.objectives)]
+
+
+def _requirement_lines(run: JudgedRun) -> list[str]:
+    """Return what the nearest points miss, or else how many points each requirement excludes."""
+    missing = [f"point {item.point} misses {miss_text(item)}" for item in nearest_misses(run)]
+    return missing or [
+        f"{item.requirement}: violated by {item.violated} of {item.evaluated}" for item in requirement_counts(run)
+    ]
+
+
 def _closing_lines(run: Exploration) -> list[str]:
-    basis = energy_of(run.problem.scenario).basis
-    lines = [f"energy: mJ/token is with {basis} currents and was minimised; typical is the same with typical currents"]
+    basis = energy_of(run.finished.problem.scenario).basis
+    minimised = any(merit.objective == "energy" for merit in run.finished.goals.objectives)
+    lines = [f"energy: with {basis} currents{' and minimised' if minimised else ''}; typical is with typical currents"]
     lines.append(f"stopped: {run.result.stop}{'; ' + run.result.note if run.result.note else ''}")
-    if run.result.batches:
+    if run.result.batches and run.front:
         last = run.result.batches[-1]
         lines.append(
-            f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of the sampled front of lower bounds"
+            f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of the known front of lower bounds"
         )
     return [*lines, f"report: {run.folder / 'report.html'}"]
 
 
 def _as_json(run: Exploration) -> dict[str, object]:
-    numbers = {evaluation.codes: number for number, evaluation in enumerate(run.result.evaluations)}
+    finished = run.finished
     return {
         "folder": str(run.folder),
         "evaluations": len(run.result.evaluations),
         "stop": str(run.result.stop),
-        "pareto": [
-            {
-                "point": numbers[point.codes],
-                "latency_ns": point.latency_ns,
-                "energy_pj": point.energy_pj,
-                "energy_typical_pj": dict(point.details)["energy_typical_pj"],
-                "area_mm2": point.area_mm2,
-                "numerics": run.numerics[point.codes],
-                "knobs": {
-                    knob.label: knob.values[code] for knob, code in zip(run.problem.knobs, point.codes, strict=True)
-                },
-            }
-            for point in run.front
+        "objectives": [
+            {"name": merit.objective, "column": merit.column, "unit": merit.unit, "sense": str(merit.sense)}
+            for merit in finished.goals.objectives
+        ],
+        "requirements": [asdict(item) for item in requirement_counts(finished)],
+        "pareto": _points_json(finished, run.front),
+        "nearest_to_feasible": [
+            plain | {"violation": item.violation, "misses": [asdict(miss) for miss in item.misses]}
+            for item, plain in zip(nearest_misses(finished), _points_json(finished, run.nearest), strict=True)
         ],
     }
+
+
+def _points_json(run: JudgedRun, points: Sequence[int]) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for point in points:
+        item = run.evaluations[point]
+        shown = zip(run.goals.objectives, _values(run, point), strict=True)
+        found.append(
+            {
+                "point": point,
+                "latency_ns": item.latency_ns,
+                "energy_pj": item.energy_pj,
+                "energy_typical_pj": dict(item.details)[TYPICAL],
+                "area_mm2": item.area_mm2,
+                "objectives": {merit.objective: value for merit, value in shown},
+                "numerics": run.numerics.get(item.codes, "not checked"),
+                "knobs": {
+                    knob.label: knob.values[code] for knob, code in zip(run.problem.knobs, item.codes, strict=True)
+                },
+            }
+        )
+    return found

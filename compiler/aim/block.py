@@ -115,6 +115,7 @@ def placement(device: Device, channels: int) -> Placement:
             found=str(channels),
             way_out="CENT places a block on 8 (7B), 16 (13B) or 10 (70B) channels",
         )
+    _refuse_units(device)
     return Placement(
         channels=channels,
         copies=organisation.channels // channels,
@@ -134,3 +135,20 @@ def _refuse(config: ModelConfig, refused: bool, found: str) -> None:
             found=found,
             way_out="use llama-2-7b, llama-2-13b, llama-2-70b or llama-3.1-8b",
         )
+
+
+def _refuse_units(device: Device) -> None:
+    """Raise UserError for units that AiM instructions do not know."""
+    organisation, unit = device.organisation, device.unit
+    for name, found, expected in (
+        ("row_buffers", organisation.row_buffers, 1),
+        ("vectors_per_multiply", unit.vectors_per_multiply, 1),
+        ("column_bytes", organisation.column_bytes, unit.lanes * unit.value_bytes),
+    ):
+        if found != expected:
+            raise UserError(
+                where=f"--hardware {device.name}, {name}",
+                expected=f"{expected}, as AiM instructions have it",
+                found=str(found),
+                way_out="take a device without it",
+            )

@@ -6,12 +6,14 @@ the first ones stand for them, as many as take part.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 from compiler.aim.emit import emit
 from configs.errors import UserError
 from simulator.aim.instructions import Instruction
-from simulator.isa import Program
+from simulator.isa import FROM_SECOND_BUFFERS, Program
+from simulator.program_code import flatten
 from simulator.step import PimPhase, TaskPhases
 
 
@@ -37,12 +39,18 @@ def traced_phases(tasks: tuple[TaskPhases, ...], channels: int) -> Iterator[Trac
 
 
 def _traced(task: str, phase: PimPhase, channels: tuple[int, ...]) -> TracedPhase:
-    if phase.program.accesses_per_column != 1:
-        raise UserError(
-            where=f"{task}, {phase.name}",
-            expected="values of 16 bit, the only ones that AiM instructions multiply",
-            found=f"{16 // phase.program.accesses_per_column} bit",
-            way_out="leave --weights and --kv at bf16",
-        )
+    program, refused = phase.program, partial(_refused, f"{task}, {phase.name}")
+    if program.accesses_per_column != 1:
+        found = f"{program.accesses_per_column} multiplies of a column"
+        raise refused("columns of 16-bit values that one AiM instruction multiplies whole", found)
+    if program.vectors_per_multiply != 1:
+        raise refused("one vector, as AiM instructions multiply", f"{program.vectors_per_multiply} at a time")
+    if FROM_SECOND_BUFFERS & set(flatten(program).occurring()):
+        raise refused("multiplies of open rows, the only ones of AiM instructions", "those of second row buffers")
     instructions = emit(phase.program, channels)
     return TracedPhase(task, phase.name, phase.program, len(phase.down_bytes), instructions)
+
+
+def _refused(where: str, expected: str, found: str) -> UserError:
+    way_out = "leave --weights, --kv and the device's units and columns as AiM has them"
+    return UserError(where=where, expected=expected, found=found, way_out=way_out)

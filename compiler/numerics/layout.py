@@ -158,5 +158,12 @@ def channel_sizes(pool: PoolShape, rows: int, packed: Packing = PLAIN) -> Channe
     """Return the sizes of a functional channel of a pool with so many rows in use."""
     accesses = packed.per_column
     return ChannelSizes(
-        pool.banks, rows, pool.columns * accesses, pool.lanes, pool.buffer_columns, pool.accumulators, accesses
+        banks=pool.banks,
+        rows=rows,
+        columns=pool.columns * accesses,
+        lanes=pool.lanes,
+        buffer_columns=pool.buffer_columns,
+        accumulators=pool.accumulators,
+        accesses_per_column=accesses,
+        column_accesses=pool.column_accesses,
     )

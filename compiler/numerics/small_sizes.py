@@ -63,7 +63,7 @@ def linear_cases(
     schedule: LinearSchedule, pool: PoolShape, weights: NumberFormat = NumberFormat.BF16
 ) -> tuple[LinearCase, ...]:
     """Return the cases of a linear schedule: many or one segment, many or one group of outputs."""
-    packed = packing(STORAGE[weights], pool.lanes)
+    packed = packing(STORAGE[weights], pool)
     row_columns = pool.columns * packed.per_column
     while packed.stored(row_columns) > pool.columns * packed.per_column:
         row_columns -= packed.group
@@ -159,7 +159,7 @@ def _value_case(schedule: AttentionSchedule, pool: PoolShape, cache: NumberForma
 def _key_case(schedule: AttentionSchedule, pool: PoolShape, cache: NumberFormat) -> AttentionCase:
     """Many groups of dimensions where keys of that length fit, and many groups of tokens."""
     few = replace(pool, banks=min(FEWEST_BANKS, pool.banks), channels=GROUPS)
-    per_column = packing(CACHE_STORAGE[cache], pool.lanes).per_column
+    per_column = packing(CACHE_STORAGE[cache], pool).per_column
     longest = min(pool.columns * per_column, pool.buffer_columns // schedule.score_reuse)
     single = replace(schedule, token_split=1)
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler.emission import Block
-from compiler.instructions import program_size
 from compiler.patch.alignment import Alignment, differences
+from simulator.instructions import program_size
 from simulator.isa import EVENT_KINDS, Affine, Command, Instruction, Loop, Program
 
 Path = tuple[int, ...]
@@ -58,11 +58,15 @@ def edits_between(old: Mapping[str, Program], new: Mapping[str, Program]) -> tup
     edits: list[Edit] = []
     for name in dict.fromkeys((*old, *new)):
         before, after = old.get(name), new.get(name)
-        if before is None or after is None or before.accesses_per_column != after.accesses_per_column:
+        if before is None or after is None or _widths(before) != _widths(after):
             edits.append(ProgramEdit(name, before, after))
         else:
             edits += _body_edits(name, before.body, after.body, (), Alignment())
     return tuple(edits)
+
+
+def _widths(program: Program) -> tuple[int, int]:
+    return program.accesses_per_column, program.vectors_per_multiply
 
 
 def patch_programs(programs: Mapping[str, Program], edits: Iterable[Edit]) -> dict[str, Program]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from autotune.decode_problem import DecodeProblem
 from autotune.finished import FinishedRun, front_of
+from autotune.goals import Goals, goals_of
 from autotune.problem import Codes, Evaluation
 from autotune.result import SearchResult
 from autotune.screening import ScreeningSettings
@@ -14,6 +15,7 @@ from costmodel.model import ModelSettings
 from tests.small_workloads import small_problem
 
 BUDGET = 20
+FEW = 12
 # A small search is enough: what is tested is what a run leaves, not how well it searched.
 QUICK = SearchSettings(
     screening=ScreeningSettings(random=100, children=100, generations=1, generation_children=100, hardware=4, donors=4),
@@ -38,6 +40,24 @@ def finished_run(folder: Path, **settings: str | int) -> FinishedRun:
     plain = {"model": "tiny", "hardware": "gddr6-aim", "batch": 1, "budget": BUDGET, "seed": 0, **settings}
     run = FinishedRun(folder, plain, problem, result, {})
     return replace(run, numerics={run.evaluations[point].codes: "passed" for point in front_of(run)})
+
+
+@cache
+def _searched(goals: Goals) -> tuple[DecodeProblem, SearchResult]:
+    problem, _ = small_result()
+
+    def evaluate_batch(designs: Codes) -> list[Evaluation]:
+        return [problem.evaluate(codes) for codes in designs]
+
+    return problem, search(problem, FEW, 0, evaluate_batch, settings=QUICK, goals=goals)
+
+
+def run_with_goals(folder: Path, objectives: tuple[str, ...], requirements: tuple[str, ...]) -> FinishedRun:
+    """Return a run of the small problem that was searched for other goals."""
+    problem, _ = small_result()
+    key = goals_of(objectives, requirements, problem.knobs)
+    problem, result = _searched(key)
+    return FinishedRun(folder, {"model": "tiny", "hardware": "gddr6-aim", "seed": 0}, problem, result, {})
 
 
 def empty_run(folder: Path) -> FinishedRun:

@@ -43,12 +43,22 @@ def test_help_is_there_within_a_second():
         (["--model", "llama", "--set", "banks=7"], "--set banks=7"),
         (["--model", "llama", "--budget", "0"], "--budget"),
         (["--model", "llama-2-13b", "--budget", "20"], "--devices 2 or --devices auto"),
+        (["--model", "llama", "--require", "aera_mm2 <= 6"], "did you mean area_mm2?"),
+        (["--model", "llama", "--require", "area_mm2 = 6"], "the operator ="),
+        (["--model", "llama", "--max", "area_mm2"], "NAME=VALUE"),
+        (["--model", "llama", "--min", "area_mm2=much"], "a number above 0"),
+        (["--model", "llama", "--objectives", "latency,costs"], "did you mean cost?"),
+        (["--model", "llama", "--objectives", "latency"], "2 to 4"),
+        (["--study", "missing.yaml"], "No such file"),
+        (["--require", "area_mm2 <= 6"], "--model"),
         (["replay", "missing.trace"], "missing.trace"),
         (["import", "lama"], "did you mean"),
         (["--modell", "llama"], "No such option"),
         (["timeline"], "a run folder or --model"),
         (["timeline", "missing", "--model", "llama"], "found both"),
         (["timeline", "missing"], "no run.yaml"),
+        (["sensitivity", "missing"], "no run.yaml"),
+        (["sensitivity", ".", "--points", "0"], "--points"),
         (["timeline", "--model", "lama"], "did you mean"),
         (["timeline", "--model", "llama", "--detail", "some"], "none, first, all"),
         (["timeline", "--model", "llama", "--mapping", "best"], "hand, overlapped"),
@@ -135,6 +145,46 @@ def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
     assert "wider than a row" in result.stderr
 
 
+def test_a_requirement_that_nothing_meets_is_answered_with_no_and_a_ranking(tiny_model, tmp_path):
+    scenario = ["--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", "--max", "area_mm2=6"]
+    told = _run(*scenario, "--out", str(tmp_path / "run"), "--json")
+    assert told.returncode == 1, told.stderr
+    answer = json.loads(told.stdout)
+    assert answer["pareto"] == []
+    nearest = answer["nearest_to_feasible"]
+    assert [item["violation"] for item in nearest] == sorted(item["violation"] for item in nearest)
+    assert nearest[0]["misses"][0]["requirement"] == "area_mm2 <= 6"
+    assert json.loads((tmp_path / "run" / "constraints.json").read_text())["feasible_points"] == 0
+    shown = _run(*scenario[:-2], "--require", "area_mm2<=6", "--out", str(tmp_path / "run"), "--resume")
+    assert shown.returncode == 1, shown.stderr
+    assert "misses area_mm2 <= 6 by" in shown.stdout
+
+
+def test_a_study_file_means_what_the_options_mean_and_options_go_before_it(tiny_model, tmp_path):
+    study, run = tmp_path / "study.yaml", tmp_path / "run"
+    lines = [
+        f"model: {tiny_model}",
+        "context: 300",
+        "budget: 5",
+        "objectives: [throughput, cost]",
+        "require: [channels <= 16]",
+        "set: {lanes: 16..32}",
+    ]
+    study.write_text("\n".join(lines), encoding="utf-8")
+    told = _run("--study", str(study), "--budget", "4", "--out", str(run), "--quiet", "--json")
+    assert told.returncode == 0, told.stderr
+    answer = json.loads(told.stdout)
+    assert answer["evaluations"] == 4
+    assert [item["name"] for item in answer["objectives"]] == ["throughput", "cost"]
+    assert answer["requirements"][0]["requirement"] == "channels <= 16"
+    options = ["--context", "300", "--budget", "4", "--objectives", "throughput,cost", "--max", "channels=16"]
+    again = _run("--model", tiny_model, *options, "--set", "lanes=16..32", "--out", str(run), "--quiet", "--resume")
+    assert again.returncode == 0, again.stderr
+    other = _run("--study", str(study), "--budget", "4", "--min", "channels=8", "--out", str(run), "--resume")
+    assert other.returncode == 2
+    assert "requirements" in other.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -178,7 +228,7 @@ def test_unreadable_journal_is_made_again(tmp_path):
     problem = small_problem()
     evaluation = problem.evaluate(problem.baselines()[0])
     (tmp_path / "study.journal").write_text('{"op_code": 0\n')
-    StudyView(tmp_path, problem.knobs).sync([evaluation])
+    StudyView(tmp_path, problem).sync([evaluation])
     assert (tmp_path / "study.journal").read_text().count("\n") > 1
 
 

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from autotune.architect.binding import binding_limits
 from autotune.constraints import constraints_json, prose, write_constraints
-from autotune.findings import BestAtValue, binding_limits, knee_of, knob_steps
+from autotune.findings import BestAtValue, knee_of, knob_steps
 from autotune.finished import front_of, hardware_values
 from autotune.front_gap import bounds_front, cover_factors, gap
 from tests.autotune.finished_runs import empty_run, finished_run
@@ -17,7 +18,7 @@ def test_causes_add_up_to_the_bound_of_the_latency(tmp_path):
     run = finished_run(tmp_path)
     codes = np.array([item.codes for item in run.evaluations])
     by_cause = run.problem.cause_cycles(codes)
-    bound_ns = run.problem.objectives(codes, run.problem.bound_cycles(codes))[:, 0]
+    bound_ns = run.problem.metrics(codes, run.problem.bound_cycles(codes))[:, 0]
     total_ns = sum(by_cause.values()) * run.problem.scenario.base.nanoseconds(1)
     np.testing.assert_allclose(total_ns, bound_ns, rtol=1e-12)
     assert all((cycles >= 0).all() for cycles in by_cause.values())
@@ -62,7 +63,7 @@ def test_cover_factor_is_the_worst_ratio_of_an_objective():
 def test_scaled_roofline_front_is_covered_by_the_front(tmp_path):
     run = finished_run(tmp_path)
     found = gap(run)
-    front = np.array([run.evaluations[point].objectives for point in front_of(run)])
+    front = np.array([run.evaluations[point].metrics for point in front_of(run)])
     for bound in bounds_front(run) * found.factor * (1 + 1e-9):
         assert (front <= bound).all(axis=1).any()
 
@@ -71,7 +72,7 @@ def test_no_evaluated_design_is_better_than_all_lower_bounds(tmp_path):
     run = finished_run(tmp_path)
     bounds = bounds_front(run)
     for item in run.evaluations:
-        assert (bounds <= np.array(item.objectives) * (1 + 1e-9)).all(axis=1).any()
+        assert (bounds <= np.array(item.metrics) * (1 + 1e-9)).all(axis=1).any()
 
 
 def test_prose_names_only_points_that_exist(tmp_path):
@@ -91,7 +92,7 @@ def test_every_section_names_points_or_counts(tmp_path):
 def test_json_has_its_schema_and_is_plain(tmp_path):
     run = finished_run(tmp_path, hardware="/home/someone/my-device.yaml")
     content = json.loads(write_constraints(run)[0].read_text())
-    assert content["schema"] == "constraints/1"
+    assert content["schema"] == "constraints/2"
     assert content["settings"]["hardware"] == "my-device.yaml"
     assert [item["point"] for item in content["binding_limits"]] == list(front_of(run))
 

@@ -55,7 +55,7 @@ def test_canonical_designs_are_stable_and_cost_the_same():
     changed = (canonical != designs).any(axis=1)
     assert (PROBLEM.canonical(canonical) == canonical).all()
     for before, after in zip(designs[changed][:15], canonical[changed][:15], strict=True):
-        assert PROBLEM.evaluate(before).objectives == PROBLEM.evaluate(after).objectives
+        assert PROBLEM.evaluate(before).metrics == PROBLEM.evaluate(after).metrics
 
 
 def test_evaluating_twice_gives_the_same_figures():

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from autotune.figure_bars import energy_parts_mj, latency_parts_ms
-from autotune.figure_front import latency_area, latency_energy, staircase
-from autotune.figures import PLOTS, write_figures
+from autotune.figure_front import first_and_second, first_and_third, staircase
+from autotune.figures import plots_of, write_figures
 from tests.autotune.finished_runs import empty_run, finished_run
 
 
@@ -17,7 +17,7 @@ def drawn(tmp_path_factory):
 
 
 def test_every_figure_is_drawn(drawn):
-    assert [drawing.name for drawing in drawn[1]] == [plot.name for plot in PLOTS]
+    assert [drawing.name for drawing in drawn[1]] == [plot.name for plot in plots_of(drawn[0])]
 
 
 def test_pdfs_hold_text_in_truetype_fonts(drawn):
@@ -39,7 +39,7 @@ def test_drawing_leaves_the_callers_style_alone(drawn):
 
 
 def test_axes_name_their_units(drawn):
-    for draw in (latency_energy, latency_area):
+    for draw in (first_and_second, first_and_third):
         axes = draw(drawn[0]).axes
         labels = (axes[0].get_xlabel(), axes[0].get_ylabel(), axes[1].get_ylabel())
         assert all(label.endswith(("(ms)", "(mJ)", "(mm²)")) for label in labels)

@@ -1,5 +1,7 @@
 """Does `explore check` tell what is wrong from what is not legal, and check what the scenario asks for?"""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,15 +17,15 @@ from compiler.schedule import AttentionSchedule
 from compiler.workload import StoredFormats
 from configs.device import load_device
 from configs.errors import UserError
-from configs.knobs import HardwareKnobs
+from configs.knobs import base_knobs
 from configs.number_format import NumberFormat
 from simulator.isa import Instruction, Kind, Loop, Program
-from simulator.scaling import scaled_device
+from simulator.laws.device import scaled_device
 from tests.small_workloads import small_workload
 
 BASE = load_device("gddr6-aim")
 SYSTEM = System(BASE, 1)
-WIDE = System(scaled_device(BASE, HardwareKnobs(32, 16, 2048, 32, 2048)), 1)
+WIDE = System(scaled_device(BASE, replace(base_knobs(BASE), lanes=32, column_bytes=64)), 1)
 
 
 def test_a_schedule_that_is_not_legal_is_told_and_is_no_failure() -> None:

@@ -8,7 +8,7 @@ from costmodel.accuracy import Accuracy
 from tests.analytic_problem import small_problem
 
 ACCURACY = Accuracy(count=10, pairwise=0.9, peak_at_1=1.0, peak_at_5=1.0, top_percent_recall=1.0, mape=0.05)
-REPORT = BatchReport(50, 100, 0.6, 0.8, (2.5e6, 3e9, 120.0), (("latency", ACCURACY),))
+REPORT = BatchReport(50, 100, 0.6, 0.8, ((2.5, "ms"), (3.0, "mJ"), (120.0, "mm²")), (("latency", ACCURACY),), 50)
 
 
 class Terminal(io.StringIO):
@@ -25,7 +25,7 @@ def test_plain_lines_hold_units_hypervolume_and_model_accuracy() -> None:
         observer.phase("learning")
         observer.batch_finished(REPORT)
     line = stream.getvalue()
-    assert line.startswith("50/100 designs; best 2.5 ms, 3 mJ, 120 mm2; hypervolume 75.0 % of the sampled bound front")
+    assert line.startswith("50/100 designs; best 2.5 ms, 3 mJ, 120 mm2; hypervolume 75.0 % of the known bound front")
     assert "model on new latency: ranks 90 %, error 5.0 %" in line
     assert line.count("\n") == 1
 

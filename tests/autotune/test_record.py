@@ -171,16 +171,16 @@ def test_the_study_shows_the_record_and_is_rebuilt_when_missing_behind_or_torn(t
     problem = small_problem()
     evaluations = [decode(line.decode()) for line in _lines(reference)][:12]
     codes = [evaluation.codes for evaluation in evaluations]
-    StudyView(tmp_path, problem.knobs).sync(evaluations[:5])
+    StudyView(tmp_path, problem).sync(evaluations[:5])
     assert _trials(tmp_path) == codes[:5]
-    StudyView(tmp_path, problem.knobs).sync(evaluations)
+    StudyView(tmp_path, problem).sync(evaluations)
     assert _trials(tmp_path) == codes
     journal = tmp_path / "study.journal"
     journal.write_bytes(journal.read_bytes()[:-9])
     (tmp_path / "study.journal.lock").write_text("left by a killed process")
-    StudyView(tmp_path, problem.knobs).sync(evaluations)
+    StudyView(tmp_path, problem).sync(evaluations)
     assert _trials(tmp_path) == codes
-    StudyView(tmp_path, problem.knobs).sync(evaluations[6:])
+    StudyView(tmp_path, problem).sync(evaluations[6:])
     assert _trials(tmp_path) == codes[6:]
 
 
@@ -189,7 +189,7 @@ def test_trials_hold_knob_values_and_objectives(reference: Path) -> None:
     trial = optuna.load_study(study_name=STUDY_NAME, storage=JournalStorage(backend)).trials[0]
     assert trial.params["channels"] == 16
     assert trial.params["ffn.order"] == "reload"
-    assert tuple(trial.values) == decode(_lines(reference)[0].decode()).objectives
+    assert tuple(trial.values) == decode(_lines(reference)[0].decode()).metrics
 
 
 def test_an_interrupt_ends_the_run_between_evaluations(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from autotune import baselines
 from autotune.enumerate import enumerate_legal
 from autotune.layout import layout_of
-from autotune.learning import objectives_of
+from autotune.learning import metrics_of
 from autotune.pareto import box_of, hypervolume, nondominated
 from autotune.problem import Codes, Evaluation
 from autotune.result import StopReason
@@ -31,12 +31,12 @@ def _evaluate(problem: AnalyticProblem, designs: Codes) -> list[Evaluation]:
 
 def _share(found: Sequence[Evaluation], exact: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
     box = box_of(exact)
-    return hypervolume(objectives_of(found), box) / hypervolume(exact, box)
+    return hypervolume(metrics_of(found), box) / hypervolume(exact, box)
 
 
 def test_search_comes_within_three_percent_of_the_exact_front_and_beats_the_samplers() -> None:
     problem = small_problem()
-    everything = problem.true_objectives(enumerate_legal(problem))
+    everything = problem.true_metrics(enumerate_legal(problem))
     exact = everything[nondominated(everything)]
     assert len(exact) > 30
     ours = [_share(search(problem, 200, seed, evaluator(problem)).evaluations, exact) for seed in SEEDS]

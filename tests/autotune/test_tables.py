@@ -21,6 +21,8 @@ DIMENSIONLESS = (
     "_stored",
     "point",
     "is_pareto",
+    "is_feasible",
+    "violation",
     "numerics",
 )
 

@@ -47,8 +47,8 @@ def test_the_kernel_of_cent_issues_the_commands_of_the_spilling_schedule_but_in_
 
 
 def test_a_kernel_says_which_schedules_and_formats_it_cannot_serve() -> None:
-    assert not kernel_reasons("linear", CENT, STORAGE[NumberFormat.INT8])
-    wrong = kernel_reasons("linear", replace(CENT, order=LoopOrder.RELOAD), STORAGE[NumberFormat.MXFP4])
+    assert not kernel_reasons("linear", CENT, STORAGE[NumberFormat.INT8], SYSTEM.pool)
+    wrong = kernel_reasons("linear", replace(CENT, order=LoopOrder.RELOAD), STORAGE[NumberFormat.MXFP4], SYSTEM.pool)
     assert wrong == (
         "linear: the kernel cent needs order spill, the schedule has reload",
         "linear: it takes no scales from rows",

@@ -7,11 +7,13 @@ import pytest
 
 from compiler.numerics.check import check_attention, check_linear
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder
-from configs.device import load_device
+from configs.device import Device, load_device
 from configs.number_format import NumberFormat
 from simulator.isa import Affine, Command, Instruction, Kind, Loop, Program
+from tests.unit_devices import unit_device
 
 DEVICE = load_device("gddr6-aim")
+LATCHED, TWO_VECTORS = unit_device(2), unit_device(vectors=2)
 RELOAD = LinearSchedule(segment_columns=16, registers=8, reuse=2, reduction_split=2)
 SCALES = replace(RELOAD, reduction_split=1)
 SPILL = replace(RELOAD, order=LoopOrder.SPILL)
@@ -42,13 +44,13 @@ def changed(body: Block, kind: Kind, change: Change, which: set[int], seen: list
 
 
 def every(kind: Kind, change: Change) -> Damage:
-    return lambda program: Program(changed(program.body, kind, change, set(range(10000)), [0]))
+    return lambda program: replace(program, body=changed(program.body, kind, change, set(range(10000)), [0]))
 
 
 def last(kind: Kind, change: Change) -> Damage:
     def damage(program: Program) -> Program:
         count = sum(item.kind is kind for item in commands(program.body))
-        return Program(changed(program.body, kind, change, {count - 1}, [0]))
+        return replace(program, body=changed(program.body, kind, change, {count - 1}, [0]))
 
     return damage
 
@@ -220,6 +222,7 @@ class Mutation:
     program: str
     damage: Damage
     stored: NumberFormat = NumberFormat.BF16
+    device: Device = DEVICE
 
 
 LINEAR = (
@@ -291,12 +294,39 @@ HALF_BYTES = (
     ("V of four bits one value off", "v append", every(Kind.WRA16, moved("data", 1))),
     ("K of four bits in the column before", "k append", every(Kind.WR, moved("column", -4))),
 )
+
+
+def next_row_first(latch: Command) -> Block:
+    return (Command(Kind.ACT16, row=latch.row.plus(1)), latch)
+
+
+SECOND_BUFFERS = (
+    ("rows not latched", every(Kind.LATCH16, drop)),
+    ("the last row not latched", last(Kind.LATCH16, drop)),
+    ("another row latched", last(Kind.LATCH16, moved("row", -1))),
+    ("another row multiplied than is latched", last(Kind.MACL16, moved("row", -1))),
+    ("the next row not opened", last(Kind.ACT16, drop)),
+    ("the next row opened before this one is latched", every(Kind.LATCH16, next_row_first)),
+    ("columns of the neighbour", every(Kind.MACL16, moved("column", 1))),
+)
+SEVERAL_VECTORS = (
+    ("all vectors the first one", every(Kind.MAC16, lambda c: (replace(c, data=Affine(0)),))),
+    ("vectors one column further apart", every(Kind.MAC16, moved("data", 1))),
+    ("sums in the neighbour's accumulators", every(Kind.MAC16, moved("register", 1))),
+    ("one vector a multiply", lambda program: replace(program, vectors_per_multiply=1)),
+    ("four vectors a multiply", lambda program: replace(program, vectors_per_multiply=4)),
+)
 MUTATIONS = (
     *(Mutation(name, schedule, "linear", damage) for schedule in (RELOAD, SPILL) for name, damage in LINEAR),
     *(Mutation(name, ATTENTION, program, damage) for name, program, damage in IN_ATTENTION),
     *(Mutation(f"blocks, {name}", BLOCKS, program, damage) for name, program, damage in IN_ATTENTION),
     *(Mutation(name, SCALES, "linear", damage, NumberFormat.MXFP4) for name, damage in SCALED),
     *(Mutation(name, ATTENTION, program, damage, NumberFormat.INT4) for name, program, damage in HALF_BYTES),
+    *(Mutation(f"second buffers, {name}", RELOAD, "linear", damage, device=LATCHED) for name, damage in SECOND_BUFFERS),
+    *(
+        Mutation(f"several vectors, {name}", RELOAD, "linear", damage, device=TWO_VECTORS)
+        for name, damage in SEVERAL_VECTORS
+    ),
 )
 
 
@@ -304,12 +334,13 @@ def check(
     schedule: LinearSchedule | AttentionSchedule,
     rewrite: Callable[[str, Program], Program],
     stored: NumberFormat = NumberFormat.BF16,
+    device: Device = DEVICE,
 ) -> str:
     """Return the report's text, empty when the check passed."""
     if isinstance(schedule, LinearSchedule):
-        report = check_linear(schedule, DEVICE, rewrite, stored)
+        report = check_linear(schedule, device, rewrite, stored)
     else:
-        report = check_attention(schedule, DEVICE, rewrite, stored)
+        report = check_attention(schedule, device, rewrite, stored)
     return "" if report.passed else str(report)
 
 
@@ -324,23 +355,27 @@ def test_broken_lowering_is_caught(mutation: Mutation) -> None:
         damaged.append(result != program)
         return result
 
-    assert check(mutation.schedule, rewrite, mutation.stored)
+    assert check(mutation.schedule, rewrite, mutation.stored, mutation.device)
     assert any(damaged)
 
 
 @pytest.mark.parametrize(
-    ("schedule", "stored"),
+    ("schedule", "stored", "device"),
     [
-        (RELOAD, NumberFormat.BF16),
-        (SPILL, NumberFormat.BF16),
-        (SCALES, NumberFormat.MXFP4),
-        (ATTENTION, NumberFormat.BF16),
-        (ATTENTION, NumberFormat.INT4),
-        (BLOCKS, NumberFormat.BF16),
+        (RELOAD, NumberFormat.BF16, DEVICE),
+        (SPILL, NumberFormat.BF16, DEVICE),
+        (SCALES, NumberFormat.MXFP4, DEVICE),
+        (ATTENTION, NumberFormat.BF16, DEVICE),
+        (ATTENTION, NumberFormat.INT4, DEVICE),
+        (BLOCKS, NumberFormat.BF16, DEVICE),
+        (RELOAD, NumberFormat.BF16, LATCHED),
+        (RELOAD, NumberFormat.BF16, TWO_VECTORS),
     ],
 )
-def test_undamaged_programs_pass(schedule: LinearSchedule | AttentionSchedule, stored: NumberFormat) -> None:
-    assert not check(schedule, lambda _, program: program, stored)
+def test_undamaged_programs_pass(
+    schedule: LinearSchedule | AttentionSchedule, stored: NumberFormat, device: Device
+) -> None:
+    assert not check(schedule, lambda _, program: program, stored, device)
 
 
 def test_a_report_names_element_values_and_command() -> None:

@@ -12,9 +12,9 @@ from compiler.numerics.small_sizes import DECODE_STEPS, attention_cases, linear_
 from compiler.numerics.small_values import random_values
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, pool_shape
 from configs.device import Device, load_device
-from configs.knobs import HardwareKnobs
+from configs.knobs import base_knobs
 from simulator.bf16 import round_to_bf16
-from simulator.scaling import impossibilities, scaled_device
+from simulator.laws.device import impossibilities, scaled_device
 
 BASE = load_device("gddr6-aim")
 SEGMENTS = (1, 5, 8, 16, 32, 64)
@@ -22,12 +22,15 @@ SEGMENTS = (1, 5, 8, 16, 32, 64)
 
 def random_device(random: Random) -> Device:
     while True:
-        knobs = HardwareKnobs(
-            random.choice((8, 16, 32, 64)),
-            random.choice((8, 16, 32, 64)),
-            random.choice((1024, 2048, 4096)),
-            random.choice((8, 16, 32)),
-            random.choice((1024, 2048, 4096)),
+        lanes = random.choice((8, 16, 32))
+        knobs = replace(
+            base_knobs(BASE),
+            channels=random.choice((8, 16, 32, 64)),
+            banks_per_channel=random.choice((8, 16, 32, 64)),
+            row_bytes=random.choice((1024, 2048, 4096)),
+            lanes=lanes,
+            column_bytes=2 * lanes,
+            global_buffer_bytes=random.choice((1024, 2048, 4096)),
         )
         if not impossibilities(BASE, knobs):
             return scaled_device(BASE, knobs)

@@ -1,4 +1,4 @@
-"""2,000 random operators, shapes, number formats, schedules and devices: programs on values against the emulation."""
+"""2,000 random operators, shapes, number formats, schedules and units: programs on values against the emulation."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,12 +30,15 @@ def random_pool(random: Random) -> PoolShape:
         lanes=random.choice((4, 8, 16, 32)),
         buffer_columns=random.choice((16, 32, 64, 128)),
         accumulators=random.choice((8, 16, 32)),
+        column_accesses=random.choice((1, 1, 2, 4)),
+        row_buffers=random.choice((1, 1, 2)),
+        vectors_per_multiply=random.choice((1, 1, 2, 3, 4)),
     )
 
 
 def linear_cases(random: Random) -> Iterator[LinearCase]:
     while True:
-        pool, reuse = random_pool(random), random.choice((1, 1, 2, 3))
+        pool, reuse = random_pool(random), random.choice((1, 1, 2, 3, 4))
         split = random.choice((1, 1, 2, 3))
         schedule = LinearSchedule(
             reduction_split=split,
@@ -100,6 +103,8 @@ def test_the_cases_are_as_many_and_as_mixed_as_they_say() -> None:
     drawn = [next(linear) for _ in range(LINEAR_PER_BATCH)]
     assert {case.shape.weights for case in drawn} == set(NumberFormat)
     assert any(any(item.spills for item in case.passes) for case in drawn)
+    units = {(item.latched, item.together > 1, case.pool.column_accesses > 1) for case in drawn for item in case.passes}
+    assert len(units) == 8
     caches = [next(attention) for _ in range(100)]
     assert {case.shape.cache for case in caches} == set(CACHE_STORAGE)
     blocks = [attention_geometry(case.shape, case.schedule, case.pool).blocks for case in caches]

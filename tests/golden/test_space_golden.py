@@ -1,5 +1,6 @@
 """Is the space of an operator on a small device exactly the schedules that were looked at, simplest first?"""
 
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.tuning import legal_schedules
@@ -8,12 +9,14 @@ from compiler.linear import LinearShape
 from compiler.lowering import System
 from compiler.schedule import schedule_text
 from configs.device import load_device
-from configs.knobs import HardwareKnobs
+from configs.knobs import base_knobs
 from configs.number_format import NumberFormat
-from simulator.scaling import scaled_device
+from simulator.laws.device import scaled_device
 from tests.conftest import Golden
 
-SMALL = System(scaled_device(load_device("gddr6-aim"), HardwareKnobs(8, 16, 1024, 16, 1024)), 1)
+BASE = load_device("gddr6-aim")
+KNOBS = replace(base_knobs(BASE), channels=8, row_bytes=1024, global_buffer_bytes=1024)
+SMALL = System(scaled_device(BASE, KNOBS), 1)
 HERE = Path(__file__).parent
 
 

@@ -11,6 +11,7 @@ from autotune.system_energy import HOST_LINE, energy_lines, total_pj
 from compiler.device_table import device_table
 from compiler.lowering import lower_steps
 from configs.device import Basis
+from configs.refresh import RefreshPolicy
 from simulator.energy import command_energy, on_basis
 from simulator.isa import CODE_OF, Kind
 from simulator.timeline import StepSimulator
@@ -52,7 +53,7 @@ def test_the_sum_over_commands_is_the_dynamic_total(steps):
     for scenario, device, table, report in steps:
         lines = energy_lines(scenario, device, table, report)
         counts = report.counts.copy()
-        counts[CODE_OF[Kind.REFab]] = 0
+        counts[[CODE_OF[Kind.REFab], CODE_OF[Kind.REFpb]]] = 0
         one_by_one = sum(count * price for count, price in zip(counts, command_energy(device).total, strict=True))
         assert sum(lines[name] for name in DYNAMIC) == pytest.approx(one_by_one, rel=1e-12)
 
@@ -71,10 +72,12 @@ def test_idle_channels_cost_exactly_their_standby_and_refresh(steps, idle):
         wider = replace(table, pool=replace(table.pool, channels=table.pool.channels + idle))
         before, after = energy_lines(scenario, device, table, report), energy_lines(scenario, device, wider, report)
         latency_ns = device.nanoseconds(report.latency_cycles)
-        refreshes = report.latency_cycles // device.timing["nREFI"]
+        per_bank = device.refresh.policy is RefreshPolicy.PER_BANK
+        kind, turns = (Kind.REFpb, device.organisation.banks) if per_bank else (Kind.REFab, 1)
+        refreshes = report.latency_cycles // (device.refresh_interval_cycles // turns)
         added = {
             "energy_standby_pj": idle * latency_ns * device.energy.standby_precharged_mw,
-            "energy_refresh_pj": idle * refreshes * command_energy(device).total[CODE_OF[Kind.REFab]],
+            "energy_refresh_pj": idle * refreshes * command_energy(device).total[CODE_OF[kind]],
         }
         for name in PLACES:
             assert after[name] - before[name] == pytest.approx(added.get(name, 0.0), rel=1e-9), name
@@ -109,7 +112,8 @@ def test_typical_lines_are_all_typical(steps):
         after = energy_lines(scenario, typical, device_table((typical,), scenario.devices), report)
         for name, factor in (("energy_rows_pj", 0.485), ("energy_standby_pj", 0.485)):
             assert after[name] == pytest.approx(factor * before[name]), name
-        phy = report.latency_cycles // device.timing["nREFI"] * table.pool.channels * device.energy.phy_command_pj
+        refreshes = report.latency_cycles // table.refreshes_every
+        phy = refreshes * table.pool.channels * device.energy.phy_command_pj
         assert after["energy_refresh_pj"] - phy == pytest.approx(0.485 * (before["energy_refresh_pj"] - phy))
         for name in ("energy_data_bus_pj", "energy_controller_pj", "energy_phy_pj", "energy_link_pj", HOST_LINE):
             assert after[name] == before[name], name

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from compiler.attention import AttentionShape
 from compiler.attention_lowering import AttentionLowering
-from compiler.instructions import program_size
 from compiler.legality import legal, rules
 from compiler.patch.growth import attention_programs, grown, growth_patch, patch_sizes, print_patch
 from compiler.patch.program import BlockEdit, FieldEdit, edits_between, instructions_written, patch_programs
 from compiler.schedule import AttentionSchedule, Place, PoolShape
 from configs.device import load_device
+from simulator.instructions import program_size
 from simulator.isa import Affine, Command, Kind, Loop, Program
 from tests.properties.test_program_text_round_trip import BLOCKS
 

@@ -1,6 +1,7 @@
 """The bound over all schedules: nothing beats it, lowered or written by hand, and the best come near it."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -18,12 +19,12 @@ from compiler.lowering import System, lower_task
 from compiler.schedule import LinearSchedule, LoopOrder, Place
 from compiler.workload import StoredFormats
 from configs.device import Device, load_device
-from configs.knobs import HardwareKnobs
+from configs.knobs import base_knobs
 from configs.number_format import NumberFormat
 from configs.refresh import Refresh, RefreshPolicy
 from experiments.linear_bounds import best_found
 from simulator.isa import Affine, Command, Kind, Program, walk
-from simulator.scaling import impossibilities, scaled_device
+from simulator.laws.device import impossibilities, scaled_device
 from simulator.step import PimPhase, Step, TaskPhases
 from simulator.timeline import StepSimulator
 from tests.small_workloads import small_problem
@@ -70,11 +71,14 @@ def test_no_task_of_a_step_beats_the_bound_of_its_device(settings):
 
 def random_device(random: Random) -> Device:
     while True:
-        knobs = HardwareKnobs(
+        lanes = random.choice((8, 16, 32))
+        knobs = replace(
+            base_knobs(BASE),
             channels=random.choice((8, 16, 32)),
             banks_per_channel=random.choice((8, 16, 32)),
             row_bytes=random.choice((1024, 2048, 4096)),
-            lanes=random.choice((8, 16, 32)),
+            lanes=lanes,
+            column_bytes=2 * lanes,
             global_buffer_bytes=random.choice((512, 1024, 2048, 4096)),
         )
         if not impossibilities(BASE, knobs):

@@ -31,8 +31,10 @@ from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, pool
 from compiler.workload import EmbeddingShape
 from configs.device import load_device
 from configs.number_format import CACHE_STORAGE, NumberFormat
+from tests.unit_devices import unit_device
 
 AIM = load_device("gddr6-aim")
+DEVICES = st.sampled_from((AIM, unit_device(column_accesses=4), unit_device(2, 2, 2)))
 COUNTS = st.integers(0, 10**12)
 SIZES = st.integers(1, 64)
 NAMES = st.text(max_size=12) | st.from_regex(r"[a-z_]{1,8}(\.[0-9]{1,2})?", fullmatch=True)
@@ -112,11 +114,12 @@ def checked(rooms, pool):
         merged=st.booleans(),
     ),
     st.integers(1, 3),
+    DEVICES,
 )
-def test_rooms_of_matrices_add_up(shape, schedule, devices):
-    pool = pool_shape(AIM, devices)
+def test_rooms_of_matrices_add_up(shape, schedule, devices, device):
+    pool = pool_shape(device, devices)
     assume(legal(schedule.place, rules(shape, schedule, pool)))
-    rows = checked(linear_rooms(shape, schedule, pool, AIM.organisation), pool)
+    rows = checked(linear_rooms(shape, schedule, pool, device.organisation), pool)
     assert rows == linear_counts(shape, schedule, pool).rows
 
 
@@ -139,11 +142,12 @@ def test_rooms_of_matrices_add_up(shape, schedule, devices):
         registers=st.sampled_from((4, 32)),
     ),
     st.integers(1, 3),
+    DEVICES,
 )
-def test_rooms_of_caches_add_up_and_are_whole_pages(shape, schedule, devices):
-    pool = pool_shape(AIM, devices)
+def test_rooms_of_caches_add_up_and_are_whole_pages(shape, schedule, devices, device):
+    pool = pool_shape(device, devices)
     assume(legal(schedule.place, rules(shape, schedule, pool)))
-    rooms = attention_rooms(shape, schedule, pool, AIM.organisation)
+    rooms = attention_rooms(shape, schedule, pool, device.organisation)
     sizes = attention_geometry(shape, schedule, pool)
     assert checked(rooms, pool) == sizes.rows
     for room, page in zip(rooms, page_sizes(shape, schedule, pool), strict=True):
@@ -151,7 +155,7 @@ def test_rooms_of_caches_add_up_and_are_whole_pages(shape, schedule, devices):
         assert room.rows == sizes.units_per_channel * pages * page.rows
 
 
-@given(st.integers(1, 200_000), st.integers(1, 9000), st.integers(1, 3))
-def test_rooms_of_tables_add_up(vocabulary, width, devices):
-    pool = pool_shape(AIM, devices)
-    checked([embedding_room(EmbeddingShape("embedding", vocabulary, width, 1), pool, AIM.organisation)], pool)
+@given(st.integers(1, 200_000), st.integers(1, 9000), st.integers(1, 3), DEVICES)
+def test_rooms_of_tables_add_up(vocabulary, width, devices, device):
+    pool = pool_shape(device, devices)
+    checked([embedding_room(EmbeddingShape("embedding", vocabulary, width, 1), pool, device.organisation)], pool)

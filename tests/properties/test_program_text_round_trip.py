@@ -19,9 +19,17 @@ BLOCKS = st.recursive(
 )
 
 
-@given(st.builds(Program, BLOCKS, st.text(max_size=20)))
+WIDTHS = st.sampled_from((1, 2, 3, 4, 8, 16, 4096))
+
+
+@given(st.builds(Program, BLOCKS, st.text(max_size=20), WIDTHS, WIDTHS))
 def test_printed_program_parses_back_to_the_same_program(program):
     assert parse_program(print_program(program)) == program
+
+
+def test_what_a_multiply_serves_stands_before_its_commands():
+    program = Program((Command(Kind.MACL16, data=Affine(8)),), accesses_per_column=4, vectors_per_multiply=2)
+    assert print_program(program) == "accesses_per_column 4\nvectors_per_multiply 2\nMACL16 data=8\n"
 
 
 def test_text_follows_the_grammar():
@@ -43,10 +51,11 @@ def test_text_outside_the_grammar_is_refused_with_its_line(text):
         "ACT row=" + "9" * 5000,
         "loop " + "9" * 5000 + " {\n}",
         "loop \u0663 {\n}",
-        "accesses_per_column 3",
+        "accesses_per_column 0",
+        "vectors_per_multiply 12345",
         "loop 1 {\n" * 3000 + "}\n" * 3000,
     ],
-    ids=["digits", "count", "other digits", "accesses", "depth"],
+    ids=["digits", "count", "other digits", "accesses", "vectors", "depth"],
 )
 def test_text_beyond_the_limits_of_the_grammar_is_a_mistake_with_its_line(text):
     with pytest.raises(UserError, match="line"):

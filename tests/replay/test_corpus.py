@@ -22,7 +22,7 @@ from configs.device import load_device
 from configs.knobs import base_knobs
 from configs.number_format import NumberFormat
 from simulator.isa import KINDS
-from simulator.scaling import scaled_device
+from simulator.laws.device import scaled_device
 from simulator.timeline import StepSimulator
 from tests.conftest import Golden
 
@@ -50,7 +50,7 @@ ENTRIES = {
     "llama-3.1-8b-long": Entry("llama-3.1-8b", context=32768, weights=NumberFormat.INT8, kv=NumberFormat.FP8),
     "llama-2-7b-by-hand": Entry("llama-2-7b", context=1024, by_hand=True),
     "llama-2-7b-verified": Entry("llama-2-7b", 2, 1024, NumberFormat.NVFP4, NumberFormat.INT4, queries=4),
-    "qwen3-8b-wide": Entry("qwen3-8b", knobs=(("lanes", 32), ("banks_per_channel", 32))),
+    "qwen3-8b-wide": Entry("qwen3-8b", knobs=(("lanes", 32), ("column_bytes", 64), ("banks_per_channel", 32))),
     "mixtral-8x7b": Entry("mixtral-8x7b", 2, weights=NumberFormat.MXFP4, devices=2),
 }
 

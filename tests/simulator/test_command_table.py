@@ -6,24 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from compiler.lowering import System, lower_steps
-from configs.device import load_device
+from compiler.linear import LinearShape
+from compiler.lowering import System, lower_steps, lower_task
+from compiler.schedule import LinearSchedule
+from configs.device import Device, load_device
 from configs.errors import UserError
 from simulator.command_table import CommandRow, read_commands
 from simulator.command_writer import FROM_LOG, OPERANDS_OF, CommandWriter, commands_of_step
 from simulator.isa import ACTIVATES, BANK_KINDS, EVENT_KINDS, Issued, Kind, walk
-from simulator.step import PimPhase, Step
+from simulator.step import PimPhase, Step, TaskPhases
 from simulator.timeline import StepSimulator
 from tests.logged_steps import MAPPINGS
 from tests.small_workloads import small_workload
+from tests.unit_devices import unit_device
 
 DEVICE = load_device("gddr6-aim")
 
 
-def rows_of(step: Step, path: Path) -> list[CommandRow]:
+def rows_of(step: Step, path: Path, device: Device = DEVICE) -> list[CommandRow]:
     with path.open("w", encoding="utf-8", newline="") as target:
-        writer = CommandWriter(step, DEVICE, target)
-        StepSimulator(DEVICE).run(step, observer=writer)
+        writer = CommandWriter(step, device, target)
+        StepSimulator(device).run(step, observer=writer)
     rows = list(read_commands(path))
     assert len(rows) == writer.rows
     return rows
@@ -38,6 +41,16 @@ def walked(step: Step) -> list[tuple[str, Issued]]:
 
 def place(row: CommandRow) -> int:
     return row.bg * DEVICE.organisation.banks_per_group + row.bank
+
+
+def test_multiplies_that_serve_several_vectors_say_how_far_apart_these_lie(tmp_path: Path) -> None:
+    shape, schedule = LinearShape("linear", (600,), 600, 2), LinearSchedule(segment_columns=16, reuse=2)
+    device = unit_device(2, 2)
+    step = Step((TaskPhases("linear", lower_task(shape, {"linear": schedule}, System(device, 1))),), (0,), ((),))
+    rows = rows_of(step, tmp_path / "table.csv", device)
+    multiplies = [row for row in rows if row.cmd == "MACL16"]
+    assert {row.data for row in multiplies} == {16}
+    assert [row.row for row in rows if row.cmd == "LATCH16"] == sorted({row.row for row in multiplies})
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)

@@ -9,7 +9,7 @@ from configs.device import Basis, load_device
 from configs.knobs import base_knobs
 from simulator.energy import command_energy, energy_constants, on_basis, refresh_command_pj
 from simulator.isa import CODE_OF, EVENT_KINDS, KINDS, Kind
-from simulator.scaling import scaled_device
+from simulator.laws.device import scaled_device
 
 BASE, COMPAT = load_device("gddr6-aim"), load_device("gddr6-aim-compat")
 # mW of one channel, half a chip's, and ns of a row cycle, a burst and a column cycle (CENT, ASPLOS'25).
@@ -126,7 +126,7 @@ def test_every_constant_is_either_scaled_or_the_same_on_both_bases():
 
 @pytest.mark.parametrize("lanes", [16, 64])
 def test_the_logic_of_the_multiply_is_the_same_on_both_bases(lanes):
-    device = scaled_device(BASE, replace(base_knobs(BASE), lanes=lanes))
+    device = scaled_device(BASE, replace(base_knobs(BASE), lanes=lanes, column_bytes=2 * lanes))
     maximum, typical = device.energy, energy_constants(device, Basis.TYPICAL)
     logic = maximum.all_bank_mac_pj * maximum.mac_multiply_share
     assert typical.all_bank_mac_pj * typical.mac_multiply_share == pytest.approx(logic)

@@ -184,6 +184,59 @@ def test_operands_out_of_range_are_refused(body: tuple[Instruction, ...]) -> Non
         run(*filled(), *body)
 
 
+LATCH = command(Kind.LATCH16, row=1)
+LATCHED_MAC = command(Kind.MACL16, row=1, column=2, buffer=3, register=1)
+
+
+def test_a_latched_row_is_multiplied_like_an_open_one_and_leaves_the_arrays_closed() -> None:
+    (channel, memory), (opened, _) = filled(), filled()
+    run(channel, memory, OPEN, LATCH, LATCHED_MAC)
+    run(opened, memory, OPEN, command(Kind.MAC16, row=1, column=2, buffer=3, register=1))
+    assert np.array_equal(channel.accumulators, opened.accumulators)
+    assert channel.open_row.tolist() == [CLOSED] * 4
+    assert channel.latched_row.tolist() == [1]
+
+
+def test_a_latched_row_keeps_its_values_while_other_rows_are_opened_and_its_cells_written() -> None:
+    (channel, memory), (before, _) = filled(), filled()
+    write = (OPEN, command(Kind.WRA16, row=1, column=2, data=5))
+    run(channel, memory, OPEN, LATCH, *write, command(Kind.ACT16, row=2), LATCHED_MAC, CLOSE, LATCHED_MAC)
+    run(before, memory, OPEN, LATCH, LATCHED_MAC, LATCHED_MAC)
+    assert np.array_equal(channel.accumulators, before.accumulators)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ((LATCHED_MAC,), "row 1 in the second row buffers, found none"),
+        ((OPEN, LATCH, command(Kind.MACL16, row=2)), "row 2 in the second row buffers, found row 1"),
+        ((LATCH,), "found it closed"),
+        ((OPEN, command(Kind.LATCH16, row=2)), "with open row 1"),
+        ((OPEN, LATCH, MAC), "found it closed"),
+    ],
+)
+def test_wrong_latched_rows_are_refused(body: tuple[Instruction, ...], message: str) -> None:
+    with pytest.raises(RowStateError, match=message):
+        run(*filled(), *body)
+
+
+def test_one_multiply_serves_several_vectors_into_accumulators_that_follow_each_other() -> None:
+    (channel, memory), (single, _) = filled(), filled()
+    both = command(Kind.MAC16, row=1, column=2, buffer=1, register=0, data=3)
+    execute(Program((OPEN, both, CLOSE), vectors_per_multiply=2), channel, memory)
+    one, other = (command(Kind.MAC16, row=1, column=2, buffer=1 + 3 * j, register=j) for j in range(2))
+    run(single, memory, OPEN, one, other, CLOSE)
+    assert np.array_equal(channel.accumulators, single.accumulators)
+    assert (channel.accumulators[0] != channel.accumulators[1]).all()
+
+
+@pytest.mark.parametrize("operands", [{"register": 1}, {"buffer": 4, "data": 2}, {"data": -1}])
+def test_the_last_of_several_vectors_has_to_be_in_range(operands: dict[str, int]) -> None:
+    body = (OPEN, command(Kind.MAC16, row=1, **operands))
+    with pytest.raises(OperandRangeError):
+        execute(Program(body, vectors_per_multiply=2), *filled())
+
+
 def test_commands_without_a_meaning_are_refused() -> None:
     with pytest.raises(UnsupportedCommandError):
         run(*filled(), command(Kind.EWMUL16))
@@ -214,7 +267,8 @@ def test_compiled_engine_equals_the_reference(seed: int) -> None:
     random = Random(seed)
     lanes = random.choice((1, 2, 4, 16))
     reuse, columns = random.choice((1, 2)), random.choice((4, 8))
-    pool = PoolShape(1, random.choice((1, 3, 4)), 400, columns, lanes, 2 * columns, 8)
+    banks, units = random.choice((1, 3, 4)), {"row_buffers": 1 + seed % 2, "vectors_per_multiply": 1 + seed // 2 % 2}
+    pool = PoolShape(1, banks, 400, columns, lanes, 2 * columns, 8, **units)
     schedule = LinearSchedule(
         segment_columns=random.randint(1, columns),
         reuse=reuse,

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from compiler.instructions import instruction_count
 from configs.device import load_device
 from configs.errors import UserError
+from simulator.instructions import instruction_count
 from simulator.isa import CODE_OF, KINDS, Kind
 from simulator.perfetto import Counter, Slice, Trace, save_trace, trace_bytes
 from simulator.step_trace import STEP, Detail, step_trace

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from configs.device import load_device
+from configs.refresh import Refresh, RefreshPolicy
+from simulator.channel import NO_EVENTS
 from simulator.command_runs import runs_of
 from simulator.engine import Engine
 from simulator.engine_timing import STEP
@@ -15,8 +17,10 @@ from simulator.program_code import flatten
 from simulator.program_text import parse_program
 from simulator.row_log import BankWatch, OpenRow
 from simulator.timeline import StepSimulator
+from simulator.usage import usage
 from simulator.utilisation import use_by_task, utilisation
 from tests.logged_steps import logged_step, small_step
+from tests.unit_devices import unit_device
 
 MAPPINGS = ("hand", "overlapped")
 DEVICE = load_device("gddr6-aim")
@@ -80,6 +84,20 @@ def test_access_of_all_banks_is_no_hit_when_one_of_them_was_activated_since():
     use = BankWatch.of(DEVICE, engine.timing).use(runs_of(log, engine.timing.kinds[:, STEP]))
     assert (use.activations, use.accesses, use.hits) == (2, 3, 1)
     assert [(row.first_bank, row.banks) for row in use.rows] == [(5, 1), (0, 5), (5, 1), (6, 10)]
+
+
+def test_first_access_of_a_latched_row_is_no_hit_whatever_is_opened_beside_it():
+    device = unit_device(2, refresh=Refresh(policy=RefreshPolicy.NONE))
+    multiplies = "loop 5 {\nMACL16 row=3\n}\n"
+    text = f"ACT16 row=3\nLATCH16 row=3\n{multiplies}ACT16 row=4\n{multiplies}LATCH16 row=4\nMACL16 row=4\n"
+    engine = Engine(device)
+    report, log = engine.run_logged(flatten(parse_program(text)), engine.fresh_state(), NO_EVENTS)
+    use = BankWatch.of(device, engine.timing).use(runs_of(log, engine.timing.kinds[:, STEP]))
+    assert (use.activations, use.accesses, use.hits) == (2, 11, 9)
+    assert [row.row for row in use.rows] == [3, 4]
+    found = usage(device, engine.table, np.array(report.counts))
+    assert (found.row_accesses, found.row_hits) == (11 * 16, 9 * 16)
+    assert found.unit_cycles == 11 * device.timing["nCCDMAC"]
 
 
 def test_row_that_is_left_open_is_told_apart():

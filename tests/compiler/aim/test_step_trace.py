@@ -93,5 +93,5 @@ def test_as_many_channels_take_part_as_the_phase_says() -> None:
 def test_programs_of_narrow_values_are_refused() -> None:
     task = small_step("overlapped", 1).tasks[2]
     narrow = replace(task.phases[0], program=replace(task.phases[0].program, accesses_per_column=2))
-    with pytest.raises(UserError, match="found 8 bit"):
+    with pytest.raises(UserError, match="found 2 multiplies of a column"):
         list(traced_phases((replace(task, phases=(narrow,)),), 32))

@@ -1,0 +1,1 @@
+"""What a run tells a hardware architect; every statement names the simulated points that back it."""
