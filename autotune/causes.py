@@ -65,10 +65,12 @@ def causes_of(form: TaskForm, table: DeviceTable) -> dict[Cause, Floats]:
     held_back = (parts["activation_limit"] >= parts["channel"]) & (parts["channel"] > 0)
     buffer_share = _buffer_share(form, table)
     host = np.minimum(parts["host"], form.bound - parts["channel"])
+    # With two row buffers opening a row and changing modes may overlap: what the chain takes off again is the row's.
+    overlap = np.minimum(parts["boundaries"], 0.0)
     return {
         Cause.MULTIPLY: parts["multiply"],
-        Cause.ROWS: parts["rows"],
-        Cause.BOUNDARIES: parts["boundaries"],
+        Cause.ROWS: parts["rows"] + overlap,
+        Cause.BOUNDARIES: parts["boundaries"] - overlap,
         Cause.BUFFER: parts["registers"] * buffer_share,
         Cause.READOUT: parts["registers"] * (1 - buffer_share),
         Cause.ENDS: np.where(held_back, 0.0, beyond),

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune import system_energy
 from autotune.decode_problem import DecodeProblem
 from autotune.evaluation import mean_energy_lines
 from autotune.finished import FinishedRun, best_on_base
 from autotune.front_gap import bounds_front
 from autotune.pareto import nondominated
-from autotune.problem import CAPACITY
+from autotune.problem import CAPACITY, Evaluation
+from autotune.system_energy import HOST_LINE, total_pj
 from compiler.lowering import System, lower_steps
 from configs.device import Basis
 from configs.errors import UserError
@@ -97,17 +97,25 @@ def against_base(run: FinishedRun) -> AgainstBase | None:
 
 
 def _beating(run: FinishedRun, base: int) -> list[int]:
-    """Return the points that are better than the base point in latency and energy, at its capacity and power."""
+    """Return the points that are better than the base point in latency and energy, at its capacity and power.
+
+    What takes less energy only because the host does more does not count: with the host's it takes no more either.
+    """
     capacities, own = _capacities(run), run.evaluations[base]
-    power = own.energy_pj / own.latency_ns
+    power, whole = own.energy_pj / own.latency_ns, _with_host(own)
     return [
         point
         for point, item in enumerate(run.evaluations)
         if item.latency_ns < own.latency_ns
         and item.energy_pj < own.energy_pj
+        and _with_host(item) <= whole
         and item.energy_pj / item.latency_ns <= power * ROUNDING
         and capacities[point] >= capacities[base]
     ]
+
+
+def _with_host(item: Evaluation) -> float:
+    return item.energy_pj + dict(item.details).get(HOST_LINE, 0.0)
 
 
 def _best_of(run: FinishedRun, points: Sequence[int]) -> list[int]:
@@ -145,7 +153,7 @@ def _figures(problem: DecodeProblem, codes: Sequence[int], case: Case) -> tuple[
     latency_ns = float(np.mean([device.nanoseconds(report.latency_cycles) for report in reports]))
     lines = mean_energy_lines(scenario, on_basis(device, Basis.TYPICAL, case), reports)
     area = float(scenario.candidates.area_mm2(design[None, :], case)[0])
-    return latency_ns, system_energy.total_pj(lines), area
+    return latency_ns, total_pj(lines), area
 
 
 def against_lines(found: AgainstBase | None) -> Iterator[str]:
@@ -164,7 +172,7 @@ def against_lines(found: AgainstBase | None) -> Iterator[str]:
         return
     yield (
         f"{found.beating} simulated designs are faster than point {found.base_point}, the base device's best, and take "
-        f"less energy, {terms}."
+        f"less energy, with the host's no more, {terms}."
     )
     for rival in found.rivals:
         cases = "; ".join(

@@ -31,8 +31,8 @@ COLUMNS = (
 )
 CAPTION = (
     "The Pareto points of this run among fixed points, all with typical currents: PIM devices under the overlapped "
-    "hand mapping (triangles), rooflines of GPUs (squares) and published measurements on them (diamonds, each at its own "
-    "context). The energy of a GPU is its board's power limit times latency."
+    "hand mapping (triangles), rooflines of GPUs (squares) and published measurements on them (diamonds, each at its "
+    "own context). The energy of a GPU is its board's power limit times latency."
 )
 MARKERS = {"roofline": "s", "measured": "D", "simulated": "^"}
 

@@ -46,8 +46,8 @@ def _print_table(run: Exploration) -> None:
     headings = [merit.heading for merit in run.finished.goals.objectives]
     for heading in ("point", *headings, *(name for name, _ in DETAILS), "W"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("what differs from the base device", overflow="fold")
     table.add_column("numerics", no_wrap=True)
+    table.add_column("what differs from the base device", no_wrap=True, overflow="ellipsis")
     for point in run.front or run.nearest:
         table.add_row(*_row(run.finished, point))
     console = Console()
@@ -66,8 +66,8 @@ def _row(run: JudgedRun, point: int) -> tuple[str, ...]:
         *(four_digits(value) for value in _values(run, point)),
         *(four_digits(details[name] * MJ_PER_PJ) for _, name in DETAILS),
         f"{details[POWER]:.1f}",
-        ", ".join(f"{name} {value}" for name, value in changed_knobs(run, point)) or "nothing",
         run.numerics.get(item.codes, "not checked"),
+        ", ".join(f"{name} {value}" for name, value in changed_knobs(run, point)) or "nothing",
     )
 
 
@@ -92,9 +92,7 @@ def _closing_lines(run: Exploration) -> list[str]:
     lines.append(f"stopped: {run.result.stop}{'; ' + run.result.note if run.result.note else ''}")
     if run.result.batches and run.front:
         last = run.result.batches[-1]
-        lines.append(
-            f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of the known front of lower bounds"
-        )
+        lines.append(f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of the known front of lower bounds")
     return [*lines, f"report: {run.folder / 'report.html'}"]
 
 

@@ -34,7 +34,9 @@ SPECS = {
 
 @cache
 def suite() -> SuiteProblem:
-    return SuiteSpec(tuple((name, weight, spec) for (name, spec), weight in zip(SPECS.items(), (1.0, 2.0, 1.0), strict=True)))()
+    return SuiteSpec(
+        tuple((name, weight, spec) for (name, spec), weight in zip(SPECS.items(), (1.0, 2.0, 1.0), strict=True))
+    )()
 
 
 @cache
