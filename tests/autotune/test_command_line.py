@@ -139,7 +139,7 @@ def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
     result = _run(
         "--model", tiny_model, "--context", "300", "--budget", "4", "--quiet",
         "--set", "*.place=pim", "--set", "*.segment_columns=128", "--set", "row_bytes=1024", "--set", "lanes=64",
-        "--set", "*.context_segment_columns=128",
+        "--set", "column_bytes=128", "--set", "*.context_segment_columns=128",
     )  # fmt: skip
     assert result.returncode == 2
     assert "wider than a row" in result.stderr

@@ -53,7 +53,9 @@ def test_no_operator_beats_the_bound_over_all_schedules(tmp_path):
     run = finished_run(tmp_path)
     tasks = tasks_frame(run.problem, run.evaluations)
     assert (tasks["lower_bound_any_schedule_cycles"] <= tasks["cycles"]).all()
-    assert tasks["lower_bound_any_schedule_share"].between(0.05, 1).all()
+    shares = tasks["lower_bound_any_schedule_share"]
+    assert shares.between(0, 1, inclusive="right").all()
+    assert shares.median() > 0.3
     assert (tasks["raw_bandwidth_bound_cycles"] <= tasks["raw_row_bound_cycles"]).all()
     assert tasks_frame(run.problem, ()).columns.tolist() == tasks.columns.tolist()
 
