@@ -13,7 +13,7 @@ from autotune.space import Space
 from compiler.device_table import DeviceTable, scaled_table
 from configs.device import Device
 from configs.knobs import HardwareKnobs, base_knobs
-from configs.laws import Case
+from configs.laws import LawCase
 from simulator.laws.area import area_mm2
 from simulator.laws.device import impossibilities, scaled_device
 from simulator.laws.figures import device_figures
@@ -42,14 +42,14 @@ class CandidateDevices:
         found: DeviceTable = self._once("table", codes, self._table)
         return found
 
-    def area_mm2(self, codes: Codes, case: Case = "nominal") -> Floats:
+    def area_mm2(self, codes: Codes, case: LawCase = "nominal") -> Floats:
         """Return mm² of all devices of a system: float[n]; NaN where the base device has no area section."""
         one = area_mm2(self.base, self._knobs(codes), case)
         if one is None:
             return np.full(len(codes), np.nan)
         return np.broadcast_to(np.asarray(one * self.devices, dtype=np.float64), (len(codes),))
 
-    def device(self, codes: Codes, case: Case = "nominal") -> Device:
+    def device(self, codes: Codes, case: LawCase = "nominal") -> Device:
         """Return the device of one design (int[k]); raises UserError for one that cannot be built."""
         return scaled_device(self.base, self.space.hardware(codes), case)
 

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from autotune.architect.against_base import against_lines
 from autotune.architect.beside import NOTHING_BESIDE, Beside
 from autotune.architect.binding import BindingLimit, binding_limits
-from autotune.architect.sentences import binding_lines, knee_lines, smallest_lines
+from autotune.architect.sentences import against_lines, binding_lines, knee_lines, smallest_lines
 from autotune.architect.smallest import SmallestDevice, smallest_devices
 from autotune.feasibility import Feasibility
 from autotune.findings import LEAST_GAIN_PER_DOUBLING, LEAST_SPREAD, Step, front_steps, knees, knob_steps

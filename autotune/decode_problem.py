@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from autotune import system_energy
 from autotune.causes import Cause, causes_of
 from autotune.evaluation import evaluate_design
-from autotune.hand_mapping import hand_mapping, overlapped_mapping
+from autotune.hand_mapping import HAND_MAPPINGS
 from autotune.problem import AREA, CAPACITY, DEVICES, DIES, HARDWARE_GROUP, TOKENS, Codes, Evaluation, Knob
 from autotune.scenario import Scenario
 from autotune.space import Space
@@ -260,22 +260,31 @@ class DecodeProblem:
 
     def baselines(self) -> Codes:
         """Return the hand mapping, its overlapped form and the least lower bounds on the base device, where legal."""
-        system, shapes = self.scenario.system_of_base, self.space.schedulables
-        starts = [mapping(shapes, system) for mapping in (hand_mapping, overlapped_mapping, bounded_mapping)]
-        whole = [schedules for schedules in starts if len(schedules) == len(shapes)]
-        found = [self.space.encode(base_knobs(self.scenario.base), schedules) for schedules in whole]
-        codes = [item for item in found if item is not None]
+        codes = list(self.named_baselines().values())
         return np.array(codes, dtype=np.int64).reshape(len(codes), len(self.knobs))
+
+    def named_baselines(self) -> dict[str, Codes]:
+        """Return the baselines (int[k] each) that the space holds, by the name of their mapping."""
+        system, shapes = self.scenario.system_of_base, self.space.schedulables
+        found = {}
+        for name, mapping in (HAND_MAPPINGS | {"bounded": bounded_mapping}).items():
+            schedules = mapping(shapes, system)
+            codes = None
+            if len(schedules) == len(shapes):
+                codes = self.space.encode(base_knobs(self.scenario.base), schedules)
+            if codes is not None:
+                found[name] = codes
+        return found
 
     def evaluate(self, codes: Codes) -> Evaluation:
         """Lower and simulate one legal design."""
         system = self.scenario.system(codes)
         simulator = self._simulators.of(system.device)
         bounds = self.bound_cycles(codes[None, :])[0]
-        floors = partial(self._latency_floor, codes)
+        floors = partial(self.latency_floor, codes)
         return evaluate_design(self.scenario, codes, self.space.schedules(codes), simulator, bounds, floors)
 
-    def _latency_floor(self, codes: Codes, slowdown: int) -> float:
+    def latency_floor(self, codes: Codes, slowdown: int) -> float:
         """Return the lower bound of a design's latency in cycles when the host paces its transfers."""
         table = self._table(codes[None, :])
         costs = self.scenario.costs(table).paced(slowdown)

@@ -14,7 +14,7 @@ from compiler.lowering import System, lower_steps
 from compiler.memory.capacity import capacity_plan
 from compiler.schedule import Schedule
 from configs.device import Basis, Device
-from configs.laws import CASES
+from configs.laws import CASES, Case
 from simulator.energy import on_basis
 from simulator.instructions import instruction_count, program_size
 from simulator.power import W_PER_PJ_PER_NS
@@ -54,6 +54,7 @@ def evaluate_design(
         **lines,
         **_typical_energies(scenario, system.device, reports),
         **_figures(scenario, schedules, system, simulator, steps[0], reports[0]),
+        **_areas(scenario, codes),
         "power_average_w": energy_pj / latency_ns * W_PER_PJ_PER_NS,
         "throughput_tokens_per_s": scenario.workload.batch / latency_ns * 1e9,
     }
@@ -105,6 +106,13 @@ def _typical_energies(scenario: Scenario, device: Device, reports: Sequence[Step
         "energy_typical_low_pj": totals["low"],
         "energy_typical_high_pj": totals["high"],
     }
+
+
+def _areas(scenario: Scenario, codes: Codes) -> dict[str, float]:
+    """Return the area at low and high constants; nothing where it is not modelled."""
+    cases: tuple[Case, ...] = ("low", "high")
+    areas = {f"area_{case}_mm2": float(scenario.candidates.area_mm2(codes[None, :], case)[0]) for case in cases}
+    return {name: area for name, area in areas.items() if np.isfinite(area)}
 
 
 def _measurements(scenario: Scenario, reports: Sequence[StepReport], bounds: Floats) -> tuple[TaskMeasurement, ...]:

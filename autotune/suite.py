@@ -152,11 +152,13 @@ class SuiteProblem:
         return each[0] | {TOKENS: np.exp(np.sum(logs, axis=0))}
 
     def baselines(self) -> Codes:
-        """Return the designs that are baselines of every scenario, such as the hand mapping in each."""
-        own = [member.problem.baselines() for member in self.members]
-        codes = np.zeros((min(len(lot) for lot in own), len(self._knobs)), dtype=np.int64)
+        """Return the designs that are the same baseline in every scenario, such as the hand mapping in each."""
+        own = [member.problem.named_baselines() for member in self.members]
+        names = [name for name in own[0] if all(name in lot for lot in own)]
+        codes = np.zeros((len(names), len(self._knobs)), dtype=np.int64)
         for member, lot in zip(self.members, own, strict=True):
-            codes[:, member.columns] = lot[: len(codes)]
+            for row, name in enumerate(names):
+                codes[row, member.columns] = lot[name]
         return codes
 
     def evaluate(self, codes: Codes) -> Evaluation:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,7 @@ def write_suite_outputs(run: SuiteRun, workers: int) -> SuiteRun:
     for member in members:
         write_outputs(member)
     shown = front_of(run) or nearest_of(run)
-    numerics = {run.evaluations[point].codes: "passed" for point in shown}
-    run = replace(run, numerics=numerics)
+    run = replace(run, numerics={run.evaluations[point].codes: _verdict(members, point) for point in shown})
     _write_tables(run)
     found = robust(run.problem, run.evaluations, shown)
     (run.folder / "robust.json").write_text(json.dumps(robust_json(run, found), indent=1) + "\n", encoding="utf-8")
@@ -74,6 +73,12 @@ def write_suite_outputs(run: SuiteRun, workers: int) -> SuiteRun:
         drawing = save_figure(_regrets(run, shown, found), "regret", CAPTION, run.folder / "figures")
     _write_page(run, shown, found, drawing)
     return run
+
+
+def _verdict(members: Sequence[FinishedRun], point: int) -> str:
+    """Return the verdict on a point that all scenarios agree on, or else each scenario's own."""
+    verdicts = [member.numerics.get(member.evaluations[point].codes, "not checked") for member in members]
+    return verdicts[0] if len(set(verdicts)) == 1 else ", ".join(verdicts)
 
 
 def robust_json(run: SuiteRun, found: Robust) -> dict[str, object]:

@@ -131,6 +131,7 @@ class Energy(Record):
     column_read_pj: PositiveFloat
     column_write_pj: PositiveFloat
     all_bank_mac_pj: PositiveFloat
+    row_move_pj: Amount = Field(default=0, description="one row of one bank to its second row buffer, where it has one")
     mac_multiply_share: Annotated[float, Field(ge=0, le=1)]
     global_buffer_access_pj: PositiveFloat
     data_bus_pj_per_bit: PositiveFloat

@@ -14,7 +14,6 @@ from configs.refresh import RefreshPolicy
 from configs.structure import CommandBanks, Ecc, PimLevel, UnitFormats
 
 OWN_LINK = "own"
-PERCENT = 100
 DISPATCHER_CYCLES = 64  # the dispatcher's rate is counted in instructions per so many cycles
 
 
@@ -73,14 +72,14 @@ HARDWARE_KNOBS = (
         (8, 16, 32, 64),
         "",
         "channels of a device; each adds an interface and its units",
-        "rows per bank, refresh time, standby, area",
+        "rows per bank, tRCD, tRAS, tRC, tRFC, row and column energy, standby, area",
     ),
     KnobDeclaration(
         "banks_per_channel",
         (4, 8, 16, 32, 64),
         "",
         "banks of a channel, as built",
-        "tRCD, activation spacing, read-out bursts, row and column energy, area",
+        "tRCD, tRAS, tRC, tRRD, tFAW, activation spacing, tRFCpb, read-out bursts, row and column energy, area",
     ),
     KnobDeclaration("bank_groups", (2, 4, 8), "", "bank groups of a channel", "units at group level, area"),
     KnobDeclaration(
@@ -88,7 +87,7 @@ HARDWARE_KNOBS = (
         (1024, 2048, 4096, 8192),
         "B",
         "row buffer of a bank: bytes opened by one activate",
-        "tRCD, tRRD, tFAW, activation spacing, row energy, area",
+        "tRCD, tRAS, tRC, tRRD, tFAW, activation spacing, row energy, area",
         "pages below 1 KB: the sweeps behind the laws are unreal there",
     ),
     KnobDeclaration(
@@ -110,8 +109,7 @@ HARDWARE_KNOBS = (
         (16, 32, 64, 128),
         "B",
         "what one column access delivers to the unit or the bus",
-        "bursts, column energy",
-        "area of wider column paths",
+        "bursts, cadence by power, column and multiply energy, area of the column path",
     ),
     KnobDeclaration(
         "lanes", (8, 16, 32, 64), "", "multipliers of a unit for one vector", "buffer bursts, multiply energy, area"
@@ -125,7 +123,7 @@ HARDWARE_KNOBS = (
     ),
     KnobDeclaration("accumulators", (8, 16, 32, 64), "", "partial sums a unit keeps", "spills and mode changes, area"),
     KnobDeclaration(
-        "readout_bytes", (16, 32, 64, 128), "B", "accumulator bytes that leave a channel per burst", "read-out, area"
+        "readout_bytes", (8, 16, 32), "B", "accumulator bytes that leave a channel per burst", "read-out, area"
     ),
     KnobDeclaration(
         "global_buffer_bytes", (1024, 2048, 4096, 8192), "B", "input vectors kept beside the units", "reloads, area"
@@ -149,14 +147,14 @@ HARDWARE_KNOBS = (
         (1, 2, 4),
         "",
         "banks that share a unit and are opened together; at bank level",
-        "units, read-out, energy, area",
+        "units, parallel banks, read-out, tRRD, tFAW, tRFCpb, area",
     ),
     KnobDeclaration(
         "command_banks",
         tuple(CommandBanks),
         "",
         "banks that one multiply drives: all, those of a group, or one; at bank level",
-        "parallel banks",
+        "parallel banks, read-out, tRRD, tFAW, tRFCpb",
         "area of the command decoders",
     ),
     KnobDeclaration(
@@ -171,7 +169,7 @@ HARDWARE_KNOBS = (
         (0, 1, 2),
         "cycles",
         "between the banks of an all-bank activate",
-        "activate to multiply, area of charge reservoirs",
+        "tRCD, tRAS, tRC, area of charge reservoirs",
     ),
     KnobDeclaration(
         "unit_clock_mhz", (500, 667, 1000, 2000), "MHz", "columns a unit takes per microsecond", "cadence, area"
@@ -212,7 +210,7 @@ HARDWARE_KNOBS = (
         (0, 1, 2),
         "",
         "banks of each channel fused off; all-bank commands drive the others",
-        "capacity, parallel banks",
+        "capacity, parallel banks, stagger, tRRD, tFAW, activation spacing, tRFCpb",
         "yield",
     ),
     KnobDeclaration(

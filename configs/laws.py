@@ -2,7 +2,8 @@
 
 They lie in `laws.yaml`, each with its unit, source and confidence. A law multiplies a base device's own constant by the
 ratio of a curve at two knob values, raised to an exponent: 1 is the curve as swept, low and high are how far other
-technologies and tools depart from it. A base device at its own values is the same in every case.
+technologies and tools depart from it. A base device at its own values is the same in every case. Low and high name the
+exponents, not the outcome; the adverse case takes for every law whichever of the three is worst for a device.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ from configs.record import Amount, PositiveFloat, Record
 LAWS_FILE = Path(__file__).parent / "laws.yaml"
 Case = Literal["low", "nominal", "high"]
 CASES: tuple[Case, ...] = ("low", "nominal", "high")
+LawCase = Literal["low", "nominal", "high", "adverse"]
+LAW_CASES: tuple[LawCase, ...] = (*CASES, "adverse")
 Confidence = Literal["high", "medium", "low"]
 
 
@@ -35,9 +38,9 @@ class Band(Record):
             raise ValueError(f"low {self.low}, nominal {self.nominal}, high {self.high} are not in rising order")
         return self
 
-    def at(self, case: Case) -> float:
-        """Return one of the three."""
-        return {"low": self.low, "nominal": self.nominal, "high": self.high}[case]
+    def at(self, case: LawCase) -> float:
+        """Return one of the three; the worst is the highest: all of them are costs."""
+        return {"low": self.low, "nominal": self.nominal, "high": self.high, "adverse": self.high}[case]
 
 
 class Sourced(Record):
@@ -65,17 +68,25 @@ class Curve(Sourced):
         """Return the figure at a knob value, or at an array of them; flat beyond the ends of the sweep."""
         return np.interp(np.log2(value), [log2(point) for point in self.points], list(self.points.values()))
 
-    def ratio(self, value: Any, own: Any, case: Case) -> Any:
+    def ratio(self, value: Any, own: Any, case: LawCase) -> Any:
         """Return by what a base device's constant is multiplied from its own knob value to another."""
-        return (self.at(value) / self.at(own)) ** self.exponent.at(case)
+        return powered(self.at(value) / self.at(own), self.exponent, case)
 
 
 class NamedLink(Sourced):
-    """A link that a device may have in place of its own."""
+    """A link that a device may have in place of its own; `per_channel` says whether each channel brings its rate."""
 
     bandwidth_gb_per_s: PositiveFloat
+    per_channel: bool = False
     latency_ns: Amount
     pj_per_bit: PositiveFloat
+
+
+def powered(ratio: Any, exponent: Band, case: LawCase) -> Any:
+    """Return a ratio of costs raised to an exponent; the adverse one is the largest that the band allows."""
+    if case != "adverse":
+        return ratio ** exponent.at(case)
+    return np.maximum.reduce([np.asarray(ratio, dtype=np.float64) ** exponent.at(each) for each in CASES])
 
 
 class LawConstants(Record):
@@ -85,11 +96,11 @@ class LawConstants(Record):
     bands: dict[str, LawBand]
     links: dict[str, NamedLink]
 
-    def ratio(self, curve: str, value: Any, own: Any, case: Case = "nominal") -> Any:
+    def ratio(self, curve: str, value: Any, own: Any, case: LawCase = "nominal") -> Any:
         """Return a curve's ratio; raises KeyError for a curve that is not there."""
         return self.curves[curve].ratio(value, own, case)
 
-    def band(self, name: str, case: Case = "nominal") -> float:
+    def band(self, name: str, case: LawCase = "nominal") -> float:
         """Return a constant; raises KeyError for one that is not there."""
         return self.bands[name].value.at(case)
 

@@ -179,8 +179,7 @@ def _column_prices(of: Priced) -> dict[Kind, Any]:
         Kind.WRA16: write * of.banks,
         Kind.MAC16: mac + buffer,
         Kind.SCALE16: column,
-        # Assumption: a row moves between row buffers for what one column of every bank takes to its unit.
-        Kind.LATCH16: column,
+        Kind.LATCH16: energy["row_move_pj"] * of.banks,
         Kind.MACL16: mac + buffer,
         Kind.MAC: mac / of.banks + buffer,
         Kind.EWMUL16: mac / 4,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from configs.device import load_device
 from configs.knobs import HARDWARE_KNOBS, HardwareKnobs, KnobDeclaration, base_knobs
-from configs.laws import Case
+from configs.laws import LawCase
 from simulator.laws.area import area_mm2
 from simulator.laws.build import build_of
 from simulator.laws.figures import device_figures
@@ -19,7 +19,7 @@ BASE = load_device("gddr6-aim")
 OWN = base_knobs(BASE)
 TIMING = (
     *("nRCDRD", "nRCDRDMAC", "nRCDWR", "nRAS", "nRP", "nRC", "nCL", "nRRDS", "nFAW", "nACTALL", "nCCDMAC"),
-    *("nBL", "nBLGB", "nBLREG", "nRFC", "nRFCpb", "nRMW"),
+    *("nBL", "nBLGB", "nBLREG", "nRFC", "nRFCpb", "nRMW", "nLTMAC", "nRRDL"),
 )
 
 
@@ -54,7 +54,7 @@ def neighbours(knob: KnobDeclaration, count: int, seed: int) -> list[tuple[Hardw
     return pairs
 
 
-def outputs(knobs: HardwareKnobs, case: Case = "nominal") -> Mapping[str, NDArray[np.float64]]:
+def outputs(knobs: HardwareKnobs, case: LawCase = "nominal") -> Mapping[str, NDArray[np.float64]]:
     """Return what the laws say: cycles by name, energy of one bank or unit, mm², and what is built."""
     figures, built = device_figures(BASE, knobs, case), build_of(BASE, knobs)
     found: dict[str, Any] = {name: figures.timing[name] for name in TIMING}
@@ -64,6 +64,7 @@ def outputs(knobs: HardwareKnobs, case: Case = "nominal") -> Mapping[str, NDArra
         "column energy": figures.energy["column_read_pj"],
         "multiply energy": figures.energy["all_bank_mac_pj"] / built.parallel,
         "buffer energy": figures.energy["global_buffer_access_pj"],
+        "row move energy": figures.energy["row_move_pj"] / built.gang,
         "standby": figures.energy["standby_active_mw"],
         "link energy": figures.energy["link_pj_per_bit"],
         "link bandwidth": figures.link["bandwidth_gb_per_s"],

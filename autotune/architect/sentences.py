@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from autotune.architect.against_base import AgainstBase
 from autotune.architect.binding import TIGHT, BindingLimit, CadenceLimit
 from autotune.architect.smallest import SmallestDevice
 from autotune.causes import LEVERS, Cause
@@ -187,3 +188,36 @@ def _points_by_value(item: Knee) -> str:
 
 def _fastest(found: Sequence[Knee]) -> list[int]:
     return sorted({item.best[0].point for item in found})
+
+
+def against_lines(found: AgainstBase | None) -> Iterator[str]:
+    """Yield the comparison with the base device as sentences, each with its points."""
+    if found is None:
+        return
+    best = f"point {found.base_point}, the base device's best"
+    terms = f"at {found.base_capacity_gib:.3g} GiB and no more than its {found.base_power_w:.3g} W on average"
+    if not found.beating:
+        proof = f"by their lower bounds none of {found.bounded} evaluated or sampled designs can"
+        if found.possible:
+            proof = (
+                f"the lower bounds of {found.possible} of {found.bounded} such designs leave it possible, power aside"
+            )
+        yield f"No simulated design is faster than {best}, with less energy {terms}; {proof}."
+        return
+    yield (
+        f"{found.beating} simulated designs are faster than {best}, and take less energy, with the host's no more, "
+        f"{terms} (datasheet currents)."
+    )
+    for rival in found.rivals:
+        cases = "; ".join(
+            f"{item.case}: {item.latency_ratio:.3f} of its latency, {item.energy_ratio:.3f} of its energy, "
+            f"{item.power_ratio:.3f} of its power, {item.area_ratio:.2f} of its area"
+            for item in rival.cases
+        )
+        verdict = "does so at low, nominal, high and adverse constants alike"
+        if not rival.always:
+            failing = [item.case for item in rival.cases if not item.dominates]
+            verdict = f"does not do so at {' and '.join(failing) or 'some'} constants"
+        unpriced = ", ".join(rival.costless)
+        unpriced = f" Part of what these of its knobs cost is not modelled: {unpriced}." if unpriced else ""
+        yield f"With typical currents point {rival.point} {verdict} ({cases}).{unpriced}"

@@ -9,7 +9,7 @@ import numpy as np
 from configs.device import Device
 from configs.errors import UserError
 from configs.knobs import HardwareKnobs, base_knobs, format_class, knob_values
-from configs.laws import Case
+from configs.laws import LawCase
 from configs.refresh import Refresh, RefreshPolicy
 from configs.structure import Structure, UnitFormats
 from simulator.laws.build import build_of
@@ -17,7 +17,7 @@ from simulator.laws.figures import device_figures
 from simulator.laws.rules import refresh_refusals, shape_refusals, texts
 
 
-def scaled_device(base: Device, knobs: HardwareKnobs, case: Case = "nominal") -> Device:
+def scaled_device(base: Device, knobs: HardwareKnobs, case: LawCase = "nominal") -> Device:
     """Return the base device with these knob values; raises UserError, with amounts, for an impossible device."""
     if knobs == base_knobs(base):
         return base

@@ -8,7 +8,7 @@ import numpy as np
 
 from configs.device import Device
 from configs.knobs import DISPATCHER_CYCLES, OWN_LINK, HardwareKnobs, base_knobs
-from configs.laws import Case, LawConstants, law_constants
+from configs.laws import LawCase, LawConstants, law_constants
 from configs.refresh import HOT_C
 from simulator.laws.build import bank_group_shape, build_of
 from simulator.laws.energy import scaled_energy
@@ -66,7 +66,7 @@ class DeviceFigures:
     refresh_interval_cycles: Any
 
 
-def device_figures(base: Device, knobs: HardwareKnobs, case: Case = "nominal") -> DeviceFigures:
+def device_figures(base: Device, knobs: HardwareKnobs, case: LawCase = "nominal") -> DeviceFigures:
     """Return the figures that knobs change; meaningful only where `simulator.laws.rules` finds nothing.
 
     Raises ValueError for a base device without the sections that laws need.
@@ -125,5 +125,6 @@ def _of_link(figure: str, own: float, knobs: HardwareKnobs, constants: LawConsta
     """Return a figure of the link that each device has."""
     value: Any = own
     for name, link in constants.links.items():
-        value = np.where(np.asarray(knobs.host_link) == name, getattr(link, figure), value)
+        channels = knobs.channels if link.per_channel and figure == "bandwidth_gb_per_s" else 1
+        value = np.where(np.asarray(knobs.host_link) == name, getattr(link, figure) * channels, value)
     return np.where(np.asarray(knobs.host_link) == OWN_LINK, own, value)

@@ -77,6 +77,9 @@ def _width_refusals(base: Device, knobs: HardwareKnobs) -> Iterator[Refusal]:
         column % entry != 0, "a column of {column} B does not hold whole accesses of {lanes} lanes, {entry} B", amounts
     )
     yield Refusal(row % column != 0, "a row of {row} B does not hold whole columns of {column} B", amounts)
+    burst = base.organisation.burst_bytes
+    text = f"{{readout}} B of accumulators do not leave in a burst of {burst} B"
+    yield Refusal(knobs.readout_bytes > burst, text, {"readout": knobs.readout_bytes})
     text = "a global buffer of {buffer} B does not hold whole inputs of {lanes} lanes, {entry} B"
     yield Refusal(buffer % entry != 0, text, amounts)
     text = "a global buffer of {buffer} B does not hold {vectors} vectors of {entry} B"

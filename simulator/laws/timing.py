@@ -12,22 +12,22 @@ import numpy as np
 
 from configs.device import Device
 from configs.knobs import HardwareKnobs, base_knobs
-from configs.laws import Case, LawConstants
+from configs.laws import LawCase, LawConstants, powered
 from configs.structure import Ecc, PimLevel
 from simulator.laws.build import Build, build_of
 
 RCD_NAMES = ("nRCDRD", "nRCDRDMAC", "nRCDRDAF", "nRCDRDCP", "nRCDEWMUL", "nRCDWR", "nRCDWRCP")
 # Whatever passes the checker on its way out of the cells.
 READ_NAMES = ("nCL", "nRCDRDMAC", "nRCDRDAF", "nRCDRDCP", "nRCDEWMUL")
-# Whatever waits for the last bank of a staggered activate.
-ALL_BANK_NAMES = ("nRCDRDMAC", "nRCDRDAF", "nRCDEWMUL", "nRCDWR")
+# Whatever waits for the last bank of a staggered activate; that of a single bank is taken to last as long.
+STAGGERED_NAMES = (*RCD_NAMES, "nRAS", "nRC")
 PS_PER_PERIOD_MHZ = 1e6
 ROUNDING = 1e-9
 Timing = Mapping[str, Any]
 
 
 def scaled_timing(
-    base: Device, knobs: HardwareKnobs, mac_pj: Any, constants: LawConstants, case: Case
+    base: Device, knobs: HardwareKnobs, mac_pj: Any, constants: LawConstants, case: LawCase
 ) -> dict[str, Any]:
     """Return every entry of the timing section; `mac_pj` is what one all-bank multiply takes."""
     own, before, after = base_knobs(base), build_of(base, base_knobs(base)), build_of(base, knobs)
@@ -35,12 +35,15 @@ def scaled_timing(
     _activates(timing, base, knobs, constants, case)
     _checker(timing, base, knobs, constants, case)
     gang = after.gang / before.gang
-    spacing = (knobs.row_bytes / own.row_bytes) ** constants.band("activate_spacing_exponent", case) * gang
+    spacing = powered(knobs.row_bytes / own.row_bytes, constants.bands["activate_spacing_exponent"].value, case) * gang
     for name in ("nRRDS", "nRRDL", "nFAW"):
         timing[name] = whole(timing[name] * spacing)
     spacing = _all_bank_spacing(timing, base, knobs, after) / _all_bank_spacing(base.timing, base, own, before)
     timing["nACTALL"] = np.maximum(timing["nRC"], whole(base.timing["nACTALL"] * spacing))
     _refreshes(timing, base, knobs, constants, case)
+    if "nLTMAC" in timing:
+        added = np.where(knobs.row_buffers > own.row_buffers, constants.band("row_move_time_share", case), 1.0)
+        timing["nLTMAC"] = whole(timing["nLTMAC"] * added)
     _bursts(timing, base, knobs, after)
     assert base.energy is not None
     cadence = cadence_terms(timing, base, knobs, mac_pj).cycles
@@ -54,7 +57,9 @@ def whole(cycles: Any) -> Any:
     return np.ceil(np.asarray(cycles) - ROUNDING).astype(np.int64)
 
 
-def _activates(timing: dict[str, Any], base: Device, knobs: HardwareKnobs, constants: LawConstants, case: Case) -> None:
+def _activates(
+    timing: dict[str, Any], base: Device, knobs: HardwareKnobs, constants: LawConstants, case: LawCase
+) -> None:
     """Change activate-to-column by page, banks and bitline; row active time and precharge by bitline."""
     own = base_knobs(base)
     subarray = knobs.rows_per_subarray, own.rows_per_subarray
@@ -73,7 +78,7 @@ def _activates(timing: dict[str, Any], base: Device, knobs: HardwareKnobs, const
     timing["nRP"] = timing["nRP"] + precharge
     timing["nRC"] = timing["nRC"] + wires + restore + precharge
     stagger = _stagger_cycles(base, knobs) - _stagger_cycles(base, own)
-    for name in ALL_BANK_NAMES:
+    for name in STAGGERED_NAMES:
         if name in timing:
             timing[name] = timing[name] + stagger
 
@@ -88,7 +93,9 @@ def _stagger_cycles(base: Device, knobs: HardwareKnobs) -> Any:
     return (build_of(base, knobs).banks - 1) * knobs.activation_stagger_cycles
 
 
-def _checker(timing: dict[str, Any], base: Device, knobs: HardwareKnobs, constants: LawConstants, case: Case) -> None:
+def _checker(
+    timing: dict[str, Any], base: Device, knobs: HardwareKnobs, constants: LawConstants, case: LawCase
+) -> None:
     """Let columns pass on-die error correction; what writes part of a word reads and checks the word before."""
     decode = int(whole(constants.band("ecc_decode_ns", case) * 1000 / base.cycle_ps))
     change = (knobs.ecc == Ecc.ON_DIE) * 1 - (base_knobs(base).ecc == Ecc.ON_DIE) * 1
@@ -107,14 +114,16 @@ def _all_bank_spacing(timing: Timing, base: Device, knobs: HardwareKnobs, after:
     return np.maximum(timing["nRC"], whole(after.banks * knobs.row_bytes / budget))
 
 
-def _refreshes(timing: dict[str, Any], base: Device, knobs: HardwareKnobs, constants: LawConstants, case: Case) -> None:
+def _refreshes(
+    timing: dict[str, Any], base: Device, knobs: HardwareKnobs, constants: LawConstants, case: LawCase
+) -> None:
     """Let a refresh take longer the more cells are behind it."""
-    own, exponent = base_knobs(base), constants.band("refresh_density_exponent", case)
-    timing["nRFC"] = whole(timing["nRFC"] * (own.channels / knobs.channels) ** exponent)
+    own, exponent = base_knobs(base), constants.bands["refresh_density_exponent"].value
+    timing["nRFC"] = whole(timing["nRFC"] * powered(own.channels / knobs.channels, exponent, case))
     if "nRFCpb" in timing:
         before, after = build_of(base, own), build_of(base, knobs)
         cells = after.gang * after.rows * knobs.row_bytes / (before.gang * before.rows * own.row_bytes)
-        timing["nRFCpb"] = whole(timing["nRFCpb"] * cells**exponent)
+        timing["nRFCpb"] = whole(timing["nRFCpb"] * powered(cells, exponent, case))
 
 
 def _bursts(timing: dict[str, Any], base: Device, knobs: HardwareKnobs, after: Build) -> None:

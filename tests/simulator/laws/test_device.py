@@ -6,38 +6,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from configs.device import Device, load_device
+from configs.device import Basis, Device, load_device
 from configs.errors import UserError
 from configs.knobs import HARDWARE_KNOBS, HardwareKnobs, base_knobs, knob_values
-from configs.laws import CASES, Case
-from simulator.energy import command_energy, refresh_command_pj
+from configs.laws import CASES, LAW_CASES, LawCase
+from simulator.energy import command_energy, energy_constants, refresh_command_pj
 from simulator.isa import CODE_OF, Kind
 from simulator.laws.area import area_mm2
 from simulator.laws.device import impossibilities, scaled_device
 from simulator.laws.figures import device_figures
-from tests.law_grid import BASE, OWN, buildable, drawn, taken
+from tests.law_grid import BASE, OWN, buildable, drawn, outputs, taken
 
 
 def scaled(**changes: Any) -> Device:
     return scaled_device(BASE, replace(OWN, **changes))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_base_device_at_its_own_values_comes_out_unchanged(case: Case):
-    figures = device_figures(BASE, OWN, case)
-    assert scaled_device(BASE, OWN, case) == BASE
-    assert {name: int(cycles) for name, cycles in figures.timing.items()} == BASE.timing
-    for name, value in figures.energy.items():
-        assert float(value) == pytest.approx(getattr(BASE.energy, name), rel=1e-12)
-    for name in ("channels", "bank_groups", "banks_per_group", "rows", "row_bytes", "column_bytes"):
-        assert int(getattr(figures.organisation, name)) == getattr(BASE.organisation, name)
-
-
+@pytest.mark.parametrize("case", LAW_CASES)
 @pytest.mark.parametrize("name", ["gddr6-aim", "attacc", "hbm-pim-like"])
-def test_no_device_departs_from_its_file_at_its_own_values(name: str):
+def test_no_device_departs_from_its_file_at_its_own_values(name: str, case: LawCase):
     device = load_device(name)
-    figures = device_figures(device, base_knobs(device))
+    figures = device_figures(device, base_knobs(device), case)
     assert {item: int(cycles) for item, cycles in figures.timing.items()} == device.timing
+    for item, value in figures.energy.items():
+        assert float(value) == pytest.approx(getattr(device.energy, item), rel=1e-12)
     assert impossibilities(device, base_knobs(device)) == ()
 
 
@@ -163,7 +155,32 @@ def test_banks_that_open_together_draw_the_charge_of_all_of_them():
 def test_units_on_the_buffer_die_pay_for_the_way_of_every_bit():
     at_die = scaled(pim_level="buffer-die").energy.all_bank_mac_pj
     of_one_bank = BASE.energy.all_bank_mac_pj / 16
-    assert at_die == pytest.approx(of_one_bank + 256 * 2.74)
+    assert at_die == pytest.approx(of_one_bank + 256 * 2.74 / BASE.energy.typical_column_factor.nominal)
+
+
+def test_what_a_way_takes_is_the_same_on_the_typical_basis_as_in_its_source():
+    at_die, own = (energy_constants(device, Basis.TYPICAL) for device in (scaled(pim_level="buffer-die"), BASE))
+    assert at_die.all_bank_mac_pj - own.all_bank_mac_pj / 16 == pytest.approx(256 * 2.74, rel=0.01)
+
+
+def test_moving_a_row_costs_by_its_bytes_and_by_the_banks_that_move():
+    rows = {
+        size: command_energy(scaled(row_buffers=2, row_bytes=size)).column[CODE_OF[Kind.LATCH16]]
+        for size in (1024, 2048)
+    }
+    assert rows[2048] == pytest.approx(2 * rows[1024])
+    shared = command_energy(scaled(row_buffers=2, command_banks="one")).column[CODE_OF[Kind.LATCH16]]
+    assert shared == pytest.approx(rows[2048])
+
+
+def test_the_adverse_case_is_never_better_than_any_other():
+    everything = drawn(4000, seed=8)
+    chosen = taken(everything, buildable(everything))
+    worst = outputs(chosen, "adverse")
+    for case in CASES:
+        other = outputs(chosen, case)
+        for name in ("nRCDRDMAC", "nRC", "nRP", "nACTALL", "nRFC", "row energy", "column energy", "multiply energy"):
+            assert (worst[name] >= other[name] * (1 - 1e-9)).all(), name
 
 
 def test_fewer_banks_with_a_unit_cost_less_area():
