@@ -109,12 +109,15 @@ def refresh_refusals(base: Device, knobs: HardwareKnobs, figures: DeviceFigures)
     if "REFpb" not in named:
         yield Refusal(per_bank, "the base device's tables have no refresh of single banks", {})
         return
+    gang = build_of(base, knobs).gang
+    text = "{gang} banks are opened together: they cannot be refreshed one by one"
+    yield Refusal(per_bank & (gang > 1), text, {"gang": gang})
     timing, banks = figures.timing, figures.organisation.banks
     spacing = np.maximum(timing["nRC"], timing["nACTALL"])
     latched = np.where(knobs.row_buffers > 1, timing["nRAS"] - timing["nRTP"], 0)
     opened = np.maximum(timing["nRCDRDMAC"], latched) + timing["nCCDMAC"]
     # The row of the refreshed bank is opened again by itself, and the next refresh waits behind that.
-    again = np.where(banks == 1, timing["nRC"], np.maximum(timing["nRRDS"], timing["nRRDL"]))
+    again = np.maximum(timing["nRRDS"], timing["nRRDL"])
     in_turn = timing["nRTP"] + timing["nRP"] + again + timing["nRFCpb"] + opened
     needed = np.maximum(in_turn, spacing + timing["nRFCpb"])
     interval = figures.refresh_interval_cycles // banks

@@ -95,6 +95,8 @@ def test_activation_energy_of_a_row_follows_cacti_over_pages():
         ({"vectors_per_multiply": 8, "accumulators": 4}, "4 accumulators do not hold the sums of 8 vectors"),
         ({"global_buffer_bytes": 1040}, "a global buffer of 1040 B does not hold whole inputs of 16 lanes, 32 B"),
         ({"host_link": "string"}, "the link is none of own"),
+        ({"readout_bytes": 64}, "64 B of accumulators do not leave in a burst of 32 B"),
+        ({"refresh_policy": "per-bank", "banks_per_unit": 2}, "2 banks are opened together"),
     ],
 )
 def test_a_device_that_cannot_be_built_is_refused_with_amounts(changes: dict[str, Any], reason: str):
