@@ -102,7 +102,7 @@ def _finished(
         for item, member in zip(scenarios_of(settings), problem.members, strict=True):
             scenarios[item.name] = _resolved(item.settings, member.problem)
             own = replace(item.settings, devices=str(member.problem.scenario.devices))
-            save_settings(scenario_folder(folder, item.name), own, {})
+            save_settings(scenario_folder(folder, item.name), own, problem_spec(own).identity())
         _say(stream, f"checking the numerics of Pareto points in {len(scenarios)} scenarios")
         return write_suite_outputs(SuiteRun(folder, resolved, problem, result, {}, scenarios), workers)
     run = FinishedRun(folder, resolved, problem, result, {})

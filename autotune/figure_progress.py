@@ -46,6 +46,10 @@ def cost_model_accuracy(run: FinishedRun) -> Figure:
     return figure
 
 
+# Endings of names that say the unit, which labels say by themselves.
+UNIT_ENDINGS = ("_bytes", "_percent", "_cycles", "_mhz", "_c")
+
+
 def knob_knees(run: FinishedRun) -> Figure:
     """Draw the lowest latency with every value of every hardware knob."""
     found = [knee for knee in knees(run) if len(knee.best) > 1] or list(knees(run))[:1]
@@ -85,5 +89,7 @@ def _knee(axes: Axes, knee: Knee) -> None:
 
 def knob_label(name: str, unit: str) -> str:
     """Return a knob's name as words with its unit."""
-    words = name.removesuffix("_bytes") if unit else name
+    words = name
+    for ending in UNIT_ENDINGS if unit else ():
+        words = words.removesuffix(ending)
     return words.replace("_", " ") + (f" ({unit})" if unit else "")

@@ -55,7 +55,8 @@ def bounds_front(run: FinishedRun) -> Floats:
     Bounds that miss a requirement are left out; none are left where all do.
     """
     sampled = run.result.roofline
-    known = sampled.objectives if sampled.reachable else sampled.objectives[:0]
+    usable = sampled.reachable and len(sampled.objectives) > 0
+    known = sampled.objectives if usable else np.zeros((0, len(run.goals.objectives)))
     if run.evaluations:
         own = judged_roofline(run.problem, run.goals, codes_of(run.evaluations, len(run.problem.knobs)))
         known = np.concatenate([known, own.objectives[own.feasible]])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autotune.decode_problem import DecodeProblem, KeptSimulators
 from autotune.run_settings import RunSettings, parse_restrictions
-from autotune.scenario import make_scenario
+from autotune.scenario import make_scenario, require_sections
 from autotune.space import space_of
 from autotune.suite import SuiteProblem
 from autotune.suite_settings import scenarios_of
@@ -98,6 +98,7 @@ def problem_spec(settings: RunSettings) -> ProblemSpec:
 
 def spec_of_workload(settings: RunSettings, workload: Workload, base: Device) -> ProblemSpec:
     """Return the problem of settings whose model is imported; raises UserError for an unknown knob or value."""
+    require_sections(base)
     knobs = space_of(workload.schedulables, {}, base).knobs
     restrictions = parse_restrictions(settings.restrictions, knobs)
     return ProblemSpec(workload, base, settings.device_count(), restrictions, settings.seed)

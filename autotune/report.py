@@ -171,11 +171,16 @@ def _comparison(run: FinishedRun) -> tuple[str, ...]:
     sentences = []
     for point, what in chosen:
         latency_ns = run.evaluations[point].latency_ns
+        change = _change_text(latency_ns / hand_ns - 1)
         sentences.append(
             f"{what[0].upper()}{what[1:]} the fastest design (point {point}) takes {latency_ns * MS_PER_NS:.4g} ms per "
-            f"token, the hand mapping (point {hand}) {hand_ns * MS_PER_NS:.4g} ms: {1 - latency_ns / hand_ns:.1%} less."
+            f"token, the hand mapping (point {hand}) {hand_ns * MS_PER_NS:.4g} ms: {change}."
         )
     return tuple(sentences)
+
+
+def _change_text(change: float) -> str:
+    return f"{-change:.1%} less" if change <= 0 else f"{change:.1%} more"
 
 
 def _accuracy_rows(run: FinishedRun) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from configs.knobs import base_knobs
 from configs.refresh import RefreshPolicy
 from simulator.engine import Engine
 from simulator.isa import Kind
+from simulator.laws.build import build_of
 from simulator.laws.device import impossibilities
 from simulator.timing_table import timing_table
 
@@ -89,23 +90,7 @@ def make_scenario(
     routing_seed: int = 0,
 ) -> Scenario:
     """Make a scenario; `devices` None takes as many as the scenario needs. Raises UserError with the way out."""
-    sections = {
-        "unit": base.processing_unit,
-        "host": base.host,
-        "link": base.link,
-        "energy": base.energy,
-        "area": base.area,
-        "power": base.power,
-        "dispatcher": base.dispatcher,
-    }
-    missing = [name for name, section in sections.items() if section is None]
-    if missing or base.host is None or base.link is None:
-        raise UserError(
-            where=f"--hardware {base.name}",
-            expected=f"a device with the sections {', '.join(sections)}",
-            found=f"none for {', '.join(missing)}",
-            way_out="use gddr6-aim, or add what is missing to the file",
-        )
+    require_sections(base)
     _require_usable(base)
     require_formats(workload, base)
     capacity = base.organisation.capacity_bytes
@@ -129,6 +114,27 @@ def make_scenario(
     )
 
 
+def require_sections(base: Device) -> None:
+    """Raise UserError for a device without what a search needs, such as plain DRAM."""
+    sections = {
+        "unit": base.processing_unit,
+        "host": base.host,
+        "link": base.link,
+        "energy": base.energy,
+        "area": base.area,
+        "power": base.power,
+        "dispatcher": base.dispatcher,
+    }
+    missing = [name for name, section in sections.items() if section is None]
+    if missing:
+        raise UserError(
+            where=f"--hardware {base.name}",
+            expected=f"a device with the sections {', '.join(sections)}",
+            found=f"none for {', '.join(missing)}",
+            way_out="use gddr6-aim, or add what is missing to the file",
+        )
+
+
 def _require_usable(base: Device) -> None:
     """Raise UserError when a device's tables lack what the engines and the scaling laws read."""
     try:
@@ -147,6 +153,11 @@ def _require_usable(base: Device) -> None:
             raise ValueError(f"the timing section lacks {', '.join(missing)}")
         for reason in impossibilities(base, base_knobs(base)):
             raise ValueError(reason)
+        gang = int(build_of(base, base_knobs(base)).gang)
+        if gang != base.structure.gang:
+            raise ValueError(
+                f"a structure with gang {base.structure.gang} whose other entries open {gang} banks together"
+            )
     except (ValueError, KeyError) as error:
         raise UserError(
             where=f"--hardware {base.name}",

@@ -15,6 +15,7 @@ from autotune.finished import FinishedRun, JudgedRun, front_of, nearest_of
 from autotune.front_numerics import front_verdicts
 from autotune.goals import Goals
 from autotune.outputs import write_outputs
+from autotune.record import EVALUATIONS, encode
 from autotune.report import page_templates
 from autotune.result import SearchResult
 from autotune.roofline import NO_ROOFLINE
@@ -60,6 +61,8 @@ def write_suite_outputs(run: SuiteRun, workers: int) -> SuiteRun:
     """Write everything and return the run with its numerics: passed where they passed in every scenario."""
     members = [in_scenario(run, member, workers) for member in run.problem.members]
     for member in members:
+        record = "".join(encode(item) + "\n" for item in member.evaluations)
+        (member.folder / EVALUATIONS).write_text(record, encoding="utf-8")
         write_outputs(member)
     shown = front_of(run) or nearest_of(run)
     run = replace(run, numerics={run.evaluations[point].codes: _verdict(members, point) for point in shown})

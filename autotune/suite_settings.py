@@ -12,6 +12,7 @@ from configs.errors import UserError
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 MOST_SCENARIOS = 32
 MOST_WEIGHT = 1000.0
+MOST_VERIFIED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ def scenario_text(values: Mapping[str, object]) -> str:
 
 def _scenario(text: str, settings: RunSettings) -> ScenarioSettings:
     name, colon, rest = text.rpartition(":")
-    values = dict(_value(text, item.strip()) for item in rest.split(",") if item.strip())
+    pairs = [_value(text, item.strip()) for item in rest.split(",") if item.strip()]
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise _mistake(text, "every key once", f"{len(pairs)} values for {len(values)} keys", "leave one out")
     weight = values.pop("weight", 1.0)
     own = replace(settings, scenarios=(), **values)
     own.require_consistent()
@@ -85,8 +89,13 @@ def _count(value: str) -> int | None:
     return int(value) if fits and int(value) > 0 else None
 
 
+def _verified(value: str) -> int | None:
+    found = _count(value)
+    return found if found is not None and found <= MOST_VERIFIED else None
+
+
 def _weight(value: str) -> float | None:
-    if not re.fullmatch(r"\d{1,4}(\.\d{1,6})?", value):
+    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,6})?", value):
         return None
     return float(value) if 0 < float(value) <= MOST_WEIGHT else None
 
@@ -97,7 +106,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "batch": _count,
     "weights": _word,
     "kv": _word,
-    "speculative": _count,
+    "speculative": _verified,
     "weight": _weight,
 }
 

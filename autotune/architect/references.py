@@ -7,9 +7,11 @@ measurement. What a device cannot run is left out with the reason.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from autotune.figure_front import log_axis
 from autotune.figures import Drawing, figure_style, save_figure
 from autotune.finished import FinishedRun, front_of
 from autotune.reference_points import ReferencePoint, reference_points, simulated_reference
@@ -113,7 +115,8 @@ def _figure(run: FinishedRun, found: References) -> Figure:
         place = point.latency_ns * MS_PER_NS, point.energy_pj * MJ_PER_PJ
         axes.plot(*place, MARKERS[point.kind], color="0.25", markersize=4, markerfacecolor="none")
         axes.annotate(point.name, place, (4, 3), textcoords="offset points", fontsize=5.5, color="0.25")
-    axes.set_xscale("log")
+    shown_points = [point for point in found.points if point.energy_pj is not None]
+    log_axis(axes, "x", np.array([*latencies, *(point.latency_ns * MS_PER_NS for point in shown_points)]))
     axes.set_yscale("log")
     axes.set_xlabel("latency per token (ms)")
     axes.set_ylabel("energy per token, typical (mJ)")

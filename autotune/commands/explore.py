@@ -18,7 +18,8 @@ from autotune.run_settings import RunSettings
 from autotune.system_energy import energy_of
 from autotune.units import MJ_PER_PJ, four_digits
 
-PLAIN_WIDTH = 120
+PLAIN_WIDTH = 160
+CELL_WIDTH, LEAST_ROOM = 12, 20
 DETAILS = (("typical mJ", "energy_typical_pj"), ("host mJ", "energy_host_pj"))
 TYPICAL, POWER = "energy_typical_pj", "power_average_w"
 
@@ -42,17 +43,23 @@ def _print_table(run: Exploration) -> None:
     title = f"{len(run.front)} Pareto-optimal designs of {evaluated} evaluated"
     if run.nearest:
         title = f"none of {evaluated} evaluated designs meets every requirement; the nearest ones"
-    table = Table(title=title)
-    headings = [merit.heading for merit in run.finished.goals.objectives]
-    for heading in ("point", *headings, *(name for name, _ in DETAILS), "W"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("numerics", no_wrap=True)
-    table.add_column("what differs from the base device", no_wrap=True, overflow="ellipsis")
-    for point in run.front or run.nearest:
-        table.add_row(*_row(run.finished, point))
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, PLAIN_WIDTH)
+    table = Table(title=title)
+    merits = [merit.heading for merit in run.finished.goals.objectives]
+    headings = ("point", *merits, *(name for name, _ in DETAILS), "W")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("numerics", no_wrap=True)
+    # What is left of the line; the whole device stands in the files.
+    room = console.width - CELL_WIDTH * (len(headings) + 1)
+    if room >= LEAST_ROOM:
+        table.add_column("what differs from the base device", no_wrap=True)
+    for point in run.front or run.nearest:
+        *cells, device = _row(run.finished, point)
+        shortened = device if len(device) <= room else f"{device[: room - 1]}…"
+        table.add_row(*cells, *([shortened] if room >= LEAST_ROOM else []))
     console.print(table)
     for line in (*_requirement_lines(run.finished), *_closing_lines(run)):
         console.print(line, soft_wrap=True, highlight=False)

@@ -84,7 +84,7 @@ def _require_model(found: str) -> None:
     from configs.errors import UserError
 
     raise UserError(
-        where="explore",
+        where="the main job",
         expected="--model, the model to explore devices and schedules for",
         found=found,
         way_out="give --model llama, or explore --help",

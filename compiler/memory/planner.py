@@ -129,7 +129,7 @@ def _pages(workload: Workload, schedules: Mapping[str, Schedule], system: System
                 copies=copies[shape.name],
                 units=shape.units,
                 units_per_channel=int(sizes.units_per_channel),
-                token_bytes=replace(shape, tokens=1).kv_bytes // 2,
+                token_bytes=replace(shape, tokens=1, queries=1).kv_bytes // 2,
                 tokens=shape.tokens,
                 room=shape.room,
             )

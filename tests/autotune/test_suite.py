@@ -8,9 +8,11 @@ import pytest
 
 from autotune.architect.robust import ratios_of, robust, robust_lines
 from autotune.decode_problem import KeptSimulators
+from autotune.goals import goals_of
 from autotune.layout import clean, layout_of
 from autotune.problem import HARDWARE_GROUP, Codes
 from autotune.problem_spec import ProblemSpec, SuiteSpec
+from autotune.record import load_evaluations
 from autotune.run_settings import RunSettings
 from autotune.sampling import stratified
 from autotune.search import search
@@ -122,6 +124,21 @@ def test_a_suite_of_several_scenarios_leaves_a_folder_for_each(tmp_path: Path):
     assert "least latency" in (tmp_path / "robust.md").read_text()
 
 
+def test_a_suite_with_two_objectives_leaves_its_outputs(tmp_path: Path):
+    problem = suite()
+
+    def evaluate_batch(batch: Codes):
+        return [problem.evaluate(codes) for codes in batch]
+
+    goals = goals_of(("latency", "energy"), (), problem.knobs)
+    result = search(problem, 6, 0, evaluate_batch, settings=QUICK, goals=goals)
+    settings = {"model": "tiny", "hardware": "gddr6-aim", "seed": 0}
+    write_suite_outputs(SuiteRun(tmp_path, settings, problem, result, {}, dict.fromkeys(SPECS, settings)), workers=1)
+    assert (tmp_path / "report.html").is_file()
+    recorded = load_evaluations(tmp_path / "scenarios" / "long" / "evaluations.jsonl")
+    assert len(recorded) == len(result.evaluations)
+
+
 def test_the_robust_choice_has_the_best_worst_scenario():
     evaluations = [suite().evaluate(design) for design in designs()[:6]]
     found = robust(suite(), evaluations, range(6))
@@ -142,6 +159,8 @@ def test_scenario_texts_change_the_settings_of_the_run():
     ("texts", "found"),
     [
         (("context=0",), "'0'"),
+        (("context=100, context=200",), "2 values for 1 keys"),
+        (("speculative=65",), "'65'"),
         (("contxt=5",), "'contxt=5'"),
         (("a b: context=5",), "'a b'"),
         (("weight=0, batch=2",), "'0'"),

@@ -319,3 +319,10 @@ def test_lost_and_added_lines_are_noticed():
         parse_plan("\n".join(lines[:-1]))
     with pytest.raises(UserError, match=rf":{len(lines) + 1}: expected no more lines than counted"):
         parse_plan("\n".join([*lines, lines[-1]]))
+
+
+def test_tokens_verified_together_do_not_change_what_a_page_holds() -> None:
+    system = System(load_device("gddr6-aim"), 1)
+    one, four = (small_workload(queries=queries) for queries in (1, 4))
+    plans = [plan_of(item, hand_mapping(item.schedulables, system), system) for item in (one, four)]
+    assert [page.token_bytes for page in plans[0].pages] == [page.token_bytes for page in plans[1].pages]
