@@ -11,7 +11,8 @@ import numpy as np
 from autotune.layout import Layout, distinct
 from autotune.problem import Codes, Problem
 
-TRIES = 10
+TRIES = 12
+EASED_TRIES = 4  # the last so many; before them rare hardware gets every chance
 SWEEPS = 2
 KEPT_SHARE = 0.5
 SELDOM_REDRAWS = 4
@@ -44,7 +45,7 @@ def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count
         donors = np.concatenate([donors, fresh])
         latest = fresh if len(fresh) else donors
         wanted = wanted[~legal]
-        if attempt and len(latest):
+        if attempt >= TRIES - EASED_TRIES and len(latest):
             wanted = _eased(layout, rng, wanted, latest)
     return distinct(np.concatenate([uniformly, redraw(problem, layout, rng, donated)]))
 

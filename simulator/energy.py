@@ -129,6 +129,7 @@ def energy_constants(device: Device, basis: Basis, case: Case = "nominal") -> En
             "activate_precharge_pj": energy.activate_precharge_pj * row,
             "column_read_pj": energy.column_read_pj * column,
             "column_write_pj": energy.column_write_pj * column,
+            "row_move_pj": energy.row_move_pj * column,
             "all_bank_mac_pj": energy.all_bank_mac_pj * mac,
             "mac_multiply_share": multiply / mac,
             "standby_active_mw": energy.standby_active_mw * standby,

@@ -96,9 +96,9 @@ def _size_refusals(base: Device, knobs: HardwareKnobs) -> Iterator[Refusal]:
     amounts = {"bank": bank, "row": knobs.row_bytes, "rows": built.rows, "subarray": knobs.rows_per_subarray}
     text = "banks of {bank} B do not hold whole rows of {row} B"
     yield Refusal((bank % knobs.row_bytes != 0) | (built.rows < 1), text, amounts)
-    yield Refusal(
-        built.rows < knobs.rows_per_subarray, "a bank of {rows} rows holds no subarray of {subarray}", amounts
-    )
+    longer = knobs.rows_per_subarray > base.structure.rows_per_subarray
+    text = "a bank of {rows} rows holds no subarray of {subarray}"
+    yield Refusal(longer & (built.rows < knobs.rows_per_subarray), text, amounts)
     yield Refusal(built.rows > MOST_ROWS, f"banks of {{rows}} rows are larger than tables go, {MOST_ROWS}", amounts)
 
 

@@ -31,7 +31,7 @@ def test_hand_mapping_is_the_first_baseline_and_legal():
 
 
 def test_overlapped_mapping_is_faster_than_the_hand_mapping():
-    hand, overlapped = (PROBLEM.evaluate(codes) for codes in PROBLEM.baselines())
+    hand, overlapped = (PROBLEM.evaluate(codes) for codes in PROBLEM.baselines()[:2])
     assert overlapped.latency_ns < hand.latency_ns
 
 
@@ -76,7 +76,7 @@ def test_every_detail_has_its_unit_in_its_name_or_is_a_count():
     counts = ("rows_used_per_bank", "rows_available_per_bank", "refreshes_per_channel", "commands_simulated")
     dimensionless = ("mac_duty", "_share", "_factor", "instructions_per_token", "program_instructions_stored")
     for name, _ in PROBLEM.evaluate(PROBLEM.baselines()[0]).details:
-        units = ("_pj", "_w", "_ns", "tokens_per_s", "bytes_per_device", "bytes_per_token")
+        units = ("_pj", "_w", "_ns", "_mm2", "tokens_per_s", "bytes_per_device", "bytes_per_token")
         assert name in counts or name.endswith((*units, *dimensionless)), name
 
 

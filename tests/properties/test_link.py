@@ -25,4 +25,4 @@ def test_halving_the_link_never_speeds_a_design_and_slows_those_that_use_it():
     before = np.array([whole.evaluate(design).latency_ns for design in designs])
     after = np.array([half.evaluate(design).latency_ns for design in designs])
     assert (after >= before).all()
-    assert (after > before).mean() > 0.8
+    assert (after > before).mean() > 0.7

@@ -119,9 +119,13 @@ def test_typical_constants_scale_every_datasheet_current_and_nothing_else(place,
 
 
 def test_every_constant_is_either_scaled_or_the_same_on_both_bases():
-    named = SAME_ON_BOTH | set(SCALED) | {"basis", "all_bank_mac_pj", "mac_multiply_share"}
+    named = SAME_ON_BOTH | set(SCALED) | {"row_move_pj", "basis", "all_bank_mac_pj", "mac_multiply_share"}
     factors = {name for name in type(BASE.energy).model_fields if name.startswith("typical_")}
     assert named | factors == set(type(BASE.energy).model_fields)
+
+
+def test_moving_a_row_is_scaled_like_a_column():
+    assert energy_constants(BASE, Basis.TYPICAL).row_move_pj == pytest.approx(0.645 * BASE.energy.row_move_pj)
 
 
 @pytest.mark.parametrize("lanes", [16, 64])

@@ -88,7 +88,7 @@ def test_half_the_activation_current_adds_to_the_share_of_activates_or_rows(tmp_
 
 def test_wider_read_out_takes_a_smaller_share(tmp_path):
     name = "accumulator read-out over the bus"
-    narrow, wide = (file_of(tmp_path, readout_bytes=value)["shares_of_latency"][name] for value in (16, 128))
+    narrow, wide = (file_of(tmp_path, readout_bytes=value)["shares_of_latency"][name] for value in (8, 32))
     assert wide < narrow
 
 
