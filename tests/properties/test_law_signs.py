@@ -12,7 +12,7 @@ from configs.laws import CASES, LAW_CASES, LawCase
 from tests.law_grid import neighbours, outputs
 
 UP, DOWN, EITHER = 1, -1, 0
-SAMPLE, LARGE_SAMPLE = 3000, 20000
+SAMPLE, LARGE_SAMPLE = 1500, 12000
 ROUNDING = 1e-9
 WIRES = {"nRCDRD": DOWN, "nRAS": DOWN, "nRC": DOWN, "row energy": DOWN, "column energy": DOWN}
 FEWER_PARALLEL = {
