@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from autotune.problem import AREA, CAPACITY, DEVICES, DIES, METRICS, TOKENS
 from autotune.units import MJ_PER_PJ, MS_PER_NS
+from simulator.power import W_PER_PJ_PER_NS
 
 Floats = NDArray[np.float64]
 Facts = Mapping[str, Floats]
 Value = Callable[[Floats, Facts], Floats]
 LATENCY_COLUMN, ENERGY_COLUMN, AREA_COLUMN = range(len(METRICS))
-J_PER_PJ, W_PER_PJ_PER_NS = 1e-12, 1e-3
+J_PER_PJ = 1e-12
 MM2_PER_CM2 = 100.0
 # Die yield as in Feng and Ma, Chiplet Actuary (DAC 2022): negative binomial with ten critical levels; their defect
 # densities run from 0.07 (28 nm) to 0.11 (5 nm) per cm². Assumption: 0.1 for a DRAM process, without repair.

@@ -17,7 +17,7 @@ from configs.constraint import Constraint, LevelName
 from configs.device_mistakes import InconsistentDevice, mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
-from configs.laws import Case
+from configs.laws import Band as AnyBand
 from configs.number_format import NumberFormat
 from configs.record import Amount, PositiveFloat, PositiveInt, Record
 from configs.refresh import Refresh, RefreshPolicy
@@ -93,22 +93,10 @@ class ProcessingUnit(Record):
     vectors_per_multiply: PositiveInt = 1
 
 
-class Band(Record):
-    """An uncertain constant: low, nominal and high."""
+class Band(AnyBand):
+    """An uncertain constant above zero: low, nominal and high."""
 
     low: PositiveFloat
-    nominal: PositiveFloat
-    high: PositiveFloat
-
-    @model_validator(mode="after")
-    def _is_ordered(self) -> "Band":
-        if not self.low <= self.nominal <= self.high:
-            raise ValueError(f"low {self.low}, nominal {self.nominal}, high {self.high} are not in rising order")
-        return self
-
-    def at(self, case: Case) -> float:
-        """Return one of the three."""
-        return {"low": self.low, "nominal": self.nominal, "high": self.high}[case]
 
 
 class Basis(StrEnum):

@@ -143,12 +143,6 @@ def on_basis(device: Device, basis: Basis, case: Case = "nominal") -> Device:
     return device.model_copy(update={"energy": energy_constants(device, basis, case)})
 
 
-def refresh_command_pj(device: Device) -> float:
-    """Return the row energy of one all-bank refresh: its share of all rows, each refreshed once per retention time."""
-    rows = device.organisation.rows / refreshes_per_retention(device)
-    return rows * device.organisation.banks * required_energy(device).activate_precharge_pj
-
-
 def refreshes_per_retention(device: Device) -> float:
     """Return the all-bank refreshes of the base interval in one retention time; 1 for a device without refresh."""
     interval = device.timing.get("nREFI", 0)

@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from configs.device import Area, Band, Device
+from configs.device import Area, Device
 from configs.knobs import HardwareKnobs, base_knobs
-from configs.laws import Band as LawBand
-from configs.laws import Case, LawCase, LawConstants, law_constants
+from configs.laws import Band, LawCase, LawConstants, law_constants
 from configs.structure import Ecc, UnitFormats
 from simulator.laws.build import build_of
 
 GIB = 2**30
 KIB = 1024
 OPPOSITE: dict[LawCase, LawCase] = {"low": "high", "nominal": "nominal", "high": "low", "adverse": "low"}
-OF_DEVICE: dict[LawCase, Case] = {"low": "low", "nominal": "nominal", "high": "high", "adverse": "high"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,9 @@ def area_parts(base: Device, area: Area, knobs: HardwareKnobs, case: LawCase = "
     )
 
 
-def _added(amount: Any, band: Band | LawBand, case: LawCase) -> Any:
+def _added(amount: Any, band: Band, case: LawCase) -> Any:
     """Return what is added at a case; what is saved counts at the opposite one."""
-    more, less = OF_DEVICE[case], OF_DEVICE[OPPOSITE[case]]
-    return amount * np.where(np.asarray(amount) > 0, band.at(more), band.at(less))
+    return amount * np.where(np.asarray(amount) > 0, band.at(case), band.at(OPPOSITE[case]))
 
 
 def _relative(constants: LawConstants, curve: str, value: Any, own: Any, case: LawCase) -> Any:
@@ -81,9 +78,7 @@ def _relative(constants: LawConstants, curve: str, value: Any, own: Any, case: L
 def _arrays(base: Device, area: Area, knobs: HardwareKnobs, constants: LawConstants, case: LawCase) -> Any:
     own, built = base_knobs(base), build_of(base, knobs)
     gib = knobs.channels * knobs.banks_per_channel * built.rows * knobs.row_bytes / GIB
-    per_gib = area.dram_mm2_per_gib.at(OF_DEVICE[case]) * _relative(
-        constants, "page_area", knobs.row_bytes, own.row_bytes, case
-    )
+    per_gib = area.dram_mm2_per_gib.at(case) * _relative(constants, "page_area", knobs.row_bytes, own.row_bytes, case)
     subarray = _relative(constants, "subarray_area", knobs.rows_per_subarray, own.rows_per_subarray, case)
     share, checked = (constants.band(name, case) for name in ("row_buffer_share", "ecc_storage_share"))
     buffers = 1 + (knobs.row_buffers - own.row_buffers) * share
@@ -100,7 +95,7 @@ def unit_mm2(base: Device, area: Area, knobs: HardwareKnobs, constants: LawConst
     decoders = _format_classes(knobs) - _format_classes(own)
     share = (1 - accumulators) * multipliers + accumulators * knobs.accumulators / own.accumulators
     clock = (knobs.unit_clock_mhz / own.unit_clock_mhz) ** constants.band("unit_clock_exponent", case)
-    return area.unit_mm2.at(OF_DEVICE[case]) * (share + decoder * decoders * lanes) * clock
+    return area.unit_mm2.at(case) * (share + decoder * decoders * lanes) * clock
 
 
 def _format_classes(knobs: HardwareKnobs) -> Any:
@@ -111,7 +106,7 @@ def _format_classes(knobs: HardwareKnobs) -> Any:
 def _buffers(area: Area, knobs: HardwareKnobs, own: HardwareKnobs, constants: LawConstants, case: LawCase) -> Any:
     port = constants.band("buffer_port_share", case)
     ports = (1 + port * (knobs.buffer_ports - 1)) / (1 + port * (own.buffer_ports - 1))
-    size = area.global_buffer_mm2_per_kib.at(OF_DEVICE[case])
+    size = area.global_buffer_mm2_per_kib.at(case)
     return knobs.channels * knobs.global_buffer_bytes / KIB * size * ports
 
 

@@ -35,7 +35,9 @@ TEXT = TEXT.replace(
 
 
 def test_a_valid_graph_passes() -> None:
-    verify(parse_graph(TEXT))
+    graph = parse_graph(TEXT)
+    verify(graph)
+    assert graph.ops
 
 
 def test_every_kind_has_attributes_and_a_signature() -> None:

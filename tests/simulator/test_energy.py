@@ -7,7 +7,7 @@ import pytest
 
 from configs.device import Basis, load_device
 from configs.knobs import base_knobs
-from simulator.energy import command_energy, energy_constants, on_basis, refresh_command_pj
+from simulator.energy import command_energy, energy_constants, on_basis
 from simulator.isa import CODE_OF, EVENT_KINDS, KINDS, Kind
 from simulator.laws.device import scaled_device
 
@@ -89,7 +89,6 @@ def test_a_refresh_of_all_banks_restores_its_share_of_all_rows():
     commands = 32e6 / 1900
     price = command_energy(BASE).row[CODE_OF[Kind.REFab]]
     assert price == pytest.approx(16384 * 16 / commands * ACTIVATE * ROW, rel=1e-4)
-    assert price == refresh_command_pj(BASE)
     assert command_energy(COMPAT).row[CODE_OF[Kind.REFab]] == 0
 
 

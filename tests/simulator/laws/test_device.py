@@ -10,7 +10,7 @@ from configs.device import Basis, Device, load_device
 from configs.errors import UserError
 from configs.knobs import HARDWARE_KNOBS, HardwareKnobs, base_knobs, knob_values
 from configs.laws import CASES, LAW_CASES, LawCase
-from simulator.energy import command_energy, energy_constants, refresh_command_pj
+from simulator.energy import command_energy, energy_constants
 from simulator.isa import CODE_OF, Kind
 from simulator.laws.area import area_mm2
 from simulator.laws.device import impossibilities, scaled_device
@@ -194,7 +194,8 @@ def test_fewer_banks_with_a_unit_cost_less_area():
 def test_refresh_energy_restores_every_row_once_per_retention_time(knob: str, value: int):
     device = scaled(**{knob: value})
     interval_ms = device.timing["nREFI"] * device.clock_ps * 1e-9
-    per_retention_pj = refresh_command_pj(device) * device.energy.retention_ms / interval_ms
+    refresh_pj = command_energy(device).row[CODE_OF[Kind.REFab]]
+    per_retention_pj = refresh_pj * device.energy.retention_ms / interval_ms
     rows = device.organisation.rows * device.organisation.banks
     assert per_retention_pj == pytest.approx(rows * device.energy.activate_precharge_pj)
 
