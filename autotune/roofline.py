@@ -19,11 +19,24 @@ from autotune.proposals import children
 from autotune.sampling import stratified
 
 Floats = NDArray[np.float64]
-POOL = 4000
-GENERATIONS = 12
-CHILDREN = 1600
-# In a wide space the front goes on to grow: it is followed until it hardly does.
-MOST_GENERATIONS, IDLE_GENERATIONS, LEAST_GROWTH = 80, 3, 1e-3
+LEAST_GROWTH = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineSettings:
+    """How the roofline front is sought: a pool, then so many generations of so many children each.
+
+    In a wide space the front goes on to grow: it is followed until it hardly does for `idle` generations.
+    """
+
+    pool: int = 4000
+    children: int = 1600
+    generations: int = 12
+    most_generations: int = 80
+    idle: int = 3
+
+
+DEFAULT_ROOFLINE = RooflineSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +65,27 @@ def judged_roofline(problem: Problem, goals: Goals, codes: Codes) -> Judged:
 
 
 def find_roofline_front(
-    problem: Problem, layout: Layout, rng: np.random.Generator, baselines: Codes, goals: Goals
+    problem: Problem,
+    layout: Layout,
+    rng: np.random.Generator,
+    baselines: Codes,
+    goals: Goals,
+    settings: RooflineSettings = DEFAULT_ROOFLINE,
 ) -> tuple[RooflineFront, Codes]:
     """Return the roofline front and the legal pool that it was found in; both are empty when nothing is legal."""
-    pool = distinct(np.concatenate([baselines, stratified(problem, layout, rng, POOL, baselines)]))
+    pool = distinct(np.concatenate([baselines, stratified(problem, layout, rng, settings.pool, baselines)]))
     if len(pool) == 0:
         return RooflineFront(pool, np.zeros((0, len(goals.objectives)))), pool
     codes, best = _elite(pool, judged_roofline(problem, goals, pool))
     box, volume, idle = box_of(best.objectives), 0.0, 0
-    for generation in range(MOST_GENERATIONS):
-        young = children(problem, layout, rng, codes, CHILDREN)
+    for generation in range(settings.most_generations):
+        young = children(problem, layout, rng, codes, settings.children)
         if len(young):
             judged = best.joined(judged_roofline(problem, goals, young))
             codes, best = _elite(np.concatenate([codes, young]), judged)
         before, volume = volume, hypervolume(best.objectives, box)
         idle = idle + 1 if volume - before < LEAST_GROWTH * before else 0
-        if generation >= GENERATIONS and idle >= IDLE_GENERATIONS:
+        if generation >= settings.generations and idle >= settings.idle:
             break
     return RooflineFront(codes, best.objectives, bool(best.feasible.any())), pool
 

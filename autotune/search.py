@@ -22,8 +22,10 @@ from autotune.pareto import Box, hypervolume
 from autotune.problem import Codes, Evaluation, Problem
 from autotune.result import SILENT, BatchReport, EvaluateBatch, Observer, SearchResult, StopReason
 from autotune.roofline import (
+    DEFAULT_ROOFLINE,
     NO_ROOFLINE,
     RooflineFront,
+    RooflineSettings,
     fill,
     find_roofline_front,
     first_designs,
@@ -56,6 +58,7 @@ class SearchSettings:
     stalled_share: float = 0.5
     stalled_growth: float = 1e-3
     enumerable: int = 1 << 18
+    roofline: RooflineSettings = DEFAULT_ROOFLINE
     screening: ScreeningSettings = DEFAULT_SCREENING
     model: ModelSettings = DEFAULT_MODEL
 
@@ -121,7 +124,7 @@ def search(
     run = _Run(problem, admitted, goals, layout_of(problem), budget, seed, evaluate_batch, observer, settings)
     baselines = clean(problem, problem.baselines())
     observer.phase("roofline front")
-    run.roofline, pool = find_roofline_front(admitted, run.layout, run.rng(0), baselines, goals)
+    run.roofline, pool = _roofline_front(run, admitted, baselines)
     everything = enumerate_legal(admitted) if run.layout.designs <= settings.enumerable else None
     if goals.exact and not len(everything if everything is not None else clean(admitted, pool)):
         return _evaluate_nearest(run, baselines)
@@ -145,9 +148,13 @@ def _promising(run: _Run, pool: Codes, count: int) -> Codes:
     return kept if len(kept) >= count else clean(run.admitted, pool)
 
 
+def _roofline_front(run: _Run, problem: Problem, baselines: Codes) -> tuple[RooflineFront, Codes]:
+    return find_roofline_front(problem, run.layout, run.rng(0), baselines, run.goals, run.settings.roofline)
+
+
 def _evaluate_nearest(run: _Run, baselines: Codes) -> SearchResult:
     """Evaluate the baselines and those that miss least, where all sampled designs are known to miss a requirement."""
-    run.roofline, pool = find_roofline_front(run.problem, run.layout, run.rng(0), baselines, run.goals)
+    run.roofline, pool = _roofline_front(run, run.problem, baselines)
     if len(pool) == 0:
         return _result(run, StopReason.INFEASIBLE, NOTHING_LEGAL)
     count = run.settings.first_count(run.budget, len(baselines))
@@ -224,8 +231,9 @@ def _evaluate(run: _Run, designs: Codes) -> bool:
     if run.model is not None:
         run.forecasts.append(forecast(run.problem, run.model, new))
     run.rows = merge(run.rows, rows_of(run.problem, new))
-    bounds = judged_roofline(run.problem, run.goals, designs).objectives
-    run.bounds = np.concatenate([run.bounds if len(run.bounds) else run.roofline.objectives, bounds])
+    bounded = judged_roofline(run.problem, run.goals, designs)
+    known = run.bounds if len(run.bounds) else run.roofline.objectives
+    run.bounds = np.concatenate([known, bounded.objectives[bounded.feasible]])
     if not run.settled:
         run.box, run.settled = fixed_box(run.problem, run.goals, run.roofline, run.evaluations)
     _report(run)

@@ -7,6 +7,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
+    parser.addoption("--thorough", action="store_true", help="draw three times as many random programs and cases")
 
 
 class Golden:
@@ -24,3 +25,9 @@ class Golden:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(bool(request.config.getoption("--update-golden")))
+
+
+@pytest.fixture
+def thoroughness(request: pytest.FixtureRequest) -> int:
+    """How many times the default number of random programs and cases to draw."""
+    return 3 if request.config.getoption("--thorough") else 1

@@ -9,6 +9,7 @@ from autotune.finished import FinishedRun, front_of
 from autotune.goals import Goals, goals_of
 from autotune.problem import Codes, Evaluation
 from autotune.result import SearchResult
+from autotune.roofline import RooflineSettings
 from autotune.screening import ScreeningSettings
 from autotune.search import SearchSettings, search
 from costmodel.model import ModelSettings
@@ -18,6 +19,7 @@ BUDGET = 20
 FEW = 12
 # A small search is enough: what is tested is what a run leaves, not how well it searched.
 QUICK = SearchSettings(
+    roofline=RooflineSettings(pool=400, children=200, generations=4, most_generations=8),
     screening=ScreeningSettings(random=100, children=100, generations=1, generation_children=100, hardware=4, donors=4),
     model=ModelSettings(trees=20),
 )

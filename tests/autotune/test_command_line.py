@@ -15,12 +15,25 @@ def _run(*arguments, timeout=240):
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-@pytest.fixture
-def tiny_model(tmp_path):
+@pytest.fixture(scope="module")
+def tiny_model(tmp_path_factory):
     sizes = {"hidden_size": 128, "intermediate_size": 384, "vocab_size": 600, "max_position_embeddings": 512}
-    path = tmp_path / "tiny.json"
+    path = tmp_path_factory.mktemp("model") / "tiny.json"
     path.write_text(json.dumps(raw_config("llama", **sizes)), encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def small_run(tiny_model, tmp_path_factory):
+    """The folder of one small run over every knob, and what was printed; tests read it and leave it as it is."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    result = _run(*_small(tiny_model), "--out", str(out), "--json", "--workers", "2")
+    assert result.returncode == 0, result.stderr
+    return out, json.loads(result.stdout)
+
+
+def _small(model):
+    return ["--model", model, "--context", "300", "--budget", "12", "--quiet"]
 
 
 def test_help_is_there_within_a_second():
@@ -80,11 +93,9 @@ def test_import_prints_the_published_parameters_of_llama():
     assert "0.5 GiB" in result.stdout
 
 
-def test_small_run_leaves_its_folder_and_says_that_numerics_passed(tiny_model, tmp_path):
-    out = tmp_path / "run"
-    result = _run("--model", tiny_model, "--context", "300", "--budget", "12", "--out", str(out), "--json", "--quiet")
-    assert result.returncode == 0, result.stderr
-    front = json.loads(result.stdout)["pareto"]
+def test_small_run_leaves_its_folder_and_says_that_numerics_passed(small_run):
+    out, told = small_run
+    front = told["pareto"]
     assert front
     assert {point["numerics"] for point in front} == {"passed"}
     left = {path.name for path in out.iterdir()}
@@ -94,10 +105,9 @@ def test_small_run_leaves_its_folder_and_says_that_numerics_passed(tiny_model, t
     } <= left  # fmt: skip
 
 
-def test_timeline_of_a_run_and_of_a_mapping_are_written_and_told(tiny_model, tmp_path):
-    out, trace, table = tmp_path / "run", tmp_path / "trace.json", tmp_path / "operators.csv"
-    result = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--out", str(out), "--json", "--quiet")
-    fastest = json.loads(result.stdout)["pareto"][0]
+def test_timeline_of_a_run_and_of_a_mapping_are_written_and_told(small_run, tiny_model, tmp_path):
+    (out, answer), trace, table = small_run, tmp_path / "trace.json", tmp_path / "operators.csv"
+    fastest = answer["pareto"][0]
     told = _run("timeline", str(out), "--out", str(trace), "--csv", str(table), "--json")
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)["latency_ns"] == fastest["latency_ns"]
@@ -109,30 +119,24 @@ def test_timeline_of_a_run_and_of_a_mapping_are_written_and_told(tiny_model, tmp
     assert "lm_head" in told.stdout
     missing = _run("timeline", str(out), "99", "--out", str(trace))
     assert missing.returncode == 2
-    assert "a point from 0 to 3" in missing.stderr
+    assert "a point from 0 to 11" in missing.stderr
 
 
-def test_folder_of_another_run_is_not_overwritten(tiny_model, tmp_path):
-    out = tmp_path / "run"
-    first = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--out", str(out), "--quiet")
-    assert first.returncode == 0, first.stderr
-    again = _run("--model", tiny_model, "--context", "300", "--budget", "4", "--out", str(out), "--quiet")
+def test_folder_of_another_run_is_not_overwritten(small_run, tiny_model):
+    out, _ = small_run
+    again = _run(*_small(tiny_model), "--out", str(out))
     assert again.returncode == 2
     assert "--resume" in again.stderr
-    other = _run("--model", tiny_model, "--context", "301", "--budget", "4", "--out", str(out), "--quiet", "--resume")
+    other = _run(*_small(tiny_model), "--context", "301", "--out", str(out), "--resume")
     assert other.returncode == 2
     assert "context" in other.stderr
 
 
-def test_same_seed_gives_the_same_front_byte_for_byte_whatever_the_workers(tiny_model, tmp_path):
-    fronts = []
-    for workers in ("1", "2"):
-        out = tmp_path / workers
-        arguments = ["--model", tiny_model, "--context", "300", "--budget", "24", "--out", str(out), "--quiet"]
-        result = _run(*arguments, "--workers", workers)
-        assert result.returncode == 0, result.stderr
-        fronts.append((out / "pareto.csv").read_bytes())
-    assert fronts[0] == fronts[1]
+def test_same_seed_gives_the_same_front_byte_for_byte_whatever_the_workers(small_run, tiny_model, tmp_path):
+    out, _ = small_run
+    result = _run(*_small(tiny_model), "--out", str(tmp_path / "run"), "--workers", "1")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "run" / "pareto.csv").read_bytes() == (out / "pareto.csv").read_bytes()
 
 
 def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
@@ -146,8 +150,8 @@ def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
 
 
 def test_a_requirement_that_nothing_meets_is_answered_with_no_and_a_ranking(tiny_model, tmp_path):
-    scenario = ["--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", "--max", "area_mm2=6"]
-    told = _run(*scenario, "--out", str(tmp_path / "run"), "--json")
+    scenario = ["--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", "--set", "hardware=base"]
+    told = _run(*scenario, "--max", "area_mm2=6", "--out", str(tmp_path / "run"), "--json")
     assert told.returncode == 1, told.stderr
     answer = json.loads(told.stdout)
     assert answer["pareto"] == []
@@ -155,7 +159,7 @@ def test_a_requirement_that_nothing_meets_is_answered_with_no_and_a_ranking(tiny
     assert [item["violation"] for item in nearest] == sorted(item["violation"] for item in nearest)
     assert nearest[0]["misses"][0]["requirement"] == "area_mm2 <= 6"
     assert json.loads((tmp_path / "run" / "constraints.json").read_text())["feasible_points"] == 0
-    shown = _run(*scenario[:-2], "--require", "area_mm2<=6", "--out", str(tmp_path / "run"), "--resume")
+    shown = _run(*scenario, "--require", "area_mm2<=6", "--out", str(tmp_path / "run"), "--resume")
     assert shown.returncode == 1, shown.stderr
     assert "misses area_mm2 <= 6 by" in shown.stdout
 
@@ -168,7 +172,7 @@ def test_a_study_file_means_what_the_options_mean_and_options_go_before_it(tiny_
         "budget: 5",
         "objectives: [throughput, cost]",
         "require: [channels <= 16]",
-        "set: {lanes: 16..32}",
+        "set: {hardware: base, lanes: 16..32, channels: 8..32}",
     ]
     study.write_text("\n".join(lines), encoding="utf-8")
     told = _run("--study", str(study), "--budget", "4", "--out", str(run), "--quiet", "--json")
@@ -178,7 +182,8 @@ def test_a_study_file_means_what_the_options_mean_and_options_go_before_it(tiny_
     assert [item["name"] for item in answer["objectives"]] == ["throughput", "cost"]
     assert answer["requirements"][0]["requirement"] == "channels <= 16"
     options = ["--context", "300", "--budget", "4", "--objectives", "throughput,cost", "--max", "channels=16"]
-    again = _run("--model", tiny_model, *options, "--set", "lanes=16..32", "--out", str(run), "--quiet", "--resume")
+    knobs = ["--set", "hardware=base", "--set", "lanes=16..32", "--set", "channels=8..32"]
+    again = _run("--model", tiny_model, *options, *knobs, "--out", str(run), "--quiet", "--resume")
     assert again.returncode == 0, again.stderr
     other = _run("--study", str(study), "--budget", "4", "--min", "channels=8", "--out", str(run), "--resume")
     assert other.returncode == 2
