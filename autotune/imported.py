@@ -44,12 +44,12 @@ def import_in_stages(settings: RunSettings) -> Imported:
     config = load_model_config(settings.model)
     from compiler.frontend import capture
     from compiler.passes import run_passes
-    from compiler.raising import raise_program
+    from compiler.raising.assemble import raise_program
 
     started = perf_counter()
     program = capture(config, settings.batch * settings.speculative, settings.context)
     captured = perf_counter()
-    raised = raise_program(program, config.name)
+    raised = raise_program(program, config.name).graph
     times = [
         StageTime("export with torch", captured - started),
         StageTime("raising", perf_counter() - captured, len(program.graph.nodes), len(raised.ops)),

@@ -7,10 +7,11 @@ import torch
 from torch.export import ExportedProgram
 
 from compiler.architectures import LanguageModel
-from compiler.graph import DType, Graph
+from compiler.body_execution import TORCH_TYPES
+from compiler.graph import Graph
 from compiler.passes import run_passes
-from compiler.raiser import TORCH_TYPES
-from compiler.raising import raise_program
+from compiler.raising.assemble import raise_program
+from compiler.raising.exporting import export_step
 from configs.errors import UserError
 from configs.model_config import ModelConfig
 
@@ -21,7 +22,7 @@ def import_model(config: ModelConfig, batch: int, context: int, dtype: str = "bf
     `dtype` is the format of weights, activations and caches: bf16, f16, f32 or f64. Raises UserError on values that
     cannot be used and on operators that cannot be raised.
     """
-    return run_passes(raise_program(capture(config, batch, context, dtype), config.name))
+    return run_passes(raise_program(capture(config, batch, context, dtype), config.name).graph)
 
 
 def capture(config: ModelConfig, batch: int, context: int, dtype: str = "bf16") -> ExportedProgram:
@@ -34,7 +35,7 @@ def capture(config: ModelConfig, batch: int, context: int, dtype: str = "bf16") 
         keys = [torch.empty(shape, dtype=torch_type) for _ in range(config.layers)]
         values = [torch.empty(shape, dtype=torch_type) for _ in range(config.layers)]
         arguments = (torch.empty(batch, dtype=torch.int64), torch.empty(1, dtype=torch.int64), keys, values)
-    return torch.export.export(model, arguments, strict=False)
+    return export_step(model, arguments)
 
 
 def _check_scenario(config: ModelConfig, batch: int, context: int, dtype: str) -> None:
@@ -47,7 +48,7 @@ def _check_scenario(config: ModelConfig, batch: int, context: int, dtype: str) -
             found=str(context),
             way_out="give a context within what the model was trained for",
         )
-    formats = [str(name) for name in TORCH_TYPES.values() if name is not DType.I64]
+    formats = [str(name) for name in TORCH_TYPES.values() if name.is_float]
     if dtype not in formats:
         raise UserError(
             where="dtype", expected=f"one of {', '.join(formats)}", found=repr(dtype), way_out="give one of these"

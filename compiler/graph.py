@@ -2,33 +2,52 @@
 
 The text form (`compiler.graph_text`), one statement a line:
 
-    graph     := "graph" NAME  input*  weight*  op*  output*
-    input     := "input" value            token ids, the position, and the KV caches before the step
+    graph     := "graph" NAME  input*  weight*  constant*  op*  output*
+    input     := "input" value            token ids, the position, and the KV caches and states before the step
     weight    := "weight" value           the model's parameters
-    op        := value ("," value)* "=" kind "(" "%"NAME ("," "%"NAME)* ")" "{" attribute ("," attribute)* "}"
-    output    := "output" "%"NAME         the next token ids, then the KV caches after the step
+    constant  := "constant" value         its buffers, such as rotary frequencies
+    op        := value ("," value)* "=" kind "(" ["%"NAME ("," "%"NAME)*] ")" "{" attribute ("," attribute)* "}"
+    output    := "output" "%"NAME         the next token ids or the logits, then caches and states after the step
     value     := "%"NAME ":" type
-    type      := ("bf16" | "f16" | "f32" | "f64" | "i64") "[" (INTEGER ("," INTEGER)*)? "]"
+    type      := element "[" (INTEGER ("," INTEGER)*)? "]"
+    element   := "bf16" | "f16" | "f32" | "f64" | "c64" | "c128" | "i64" | "i32" | "bool"
     attribute := NAME "=" (INTEGER | FLOAT | "true" | "false" | STRING | "(" INTEGER ("," INTEGER)* ")")
-    STRING    := '"' (letter | digit | "_")* '"'
+    STRING    := '"' any character but '"' and a line's end '"'
     NAME      := (letter | digit | "_" | "." | "-")+
 
 A context of T means that the caches hold T tokens including the current one, which is written at position T - 1. B is
 the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; operands in the order given here:
 
     embedding(ids, table)                              table[ids]
-    linear(x, weight..., bias...)                      x @ weight.T + bias for each part; weight is [part, in_features]
+    linear(x, weight..., bias...)                      x @ weight.T + bias for each part; weight is [part, in_features],
+                                                       or [in_features, part] if `transposed`
+    head_linear(x, weight)                             for each head h some rows, from `first` on, of its `rows` rows
+                                                       of the weight, W_h: W_h @ x_h, or x_h @ W_h if `transposed`
+    routed_linear(x, ids, weight, bias?)               for each of top_k choices the product of x, or of its part of x
+                                                       unless `shared`, with weight[id]: [B, top_k * out_features]
     norm(x, weight)                                    root-mean-square norm of each of the `heads` groups of `width`
     rotary(x, position)                                rotates the pairs (j, j + head_dim / 2) of each head
     kv_append(k, v, k_cache, v_cache, position)        the two caches with k and v written at `position`
-    attention(q, k_cache, v_cache, position)           softmax(scale q k^T) v over the positions j <= position and, if
-                                                       window > 0, j > position - window
+    attention(q, k_cache, v_cache, position, sinks?, bias?)
+                                                       softmax(scale q k^T) v over the positions j <= position and, if
+                                                       window > 0, j > position - window or, if chunk > 0, those of the
+                                                       same chunk; scores s become softcap * tanh(s / softcap) if
+                                                       softcap > 0, a bias [heads or 1, context] is added to them, and
+                                                       each head's sink takes part in its softmax without a value
+    latent_attention(q, r, latents, keys, position)    softmax(scale (q c^T + r k^T)) c: every head of q [latent] and of
+                                                       r [rotary] attends to one shared latent c and rotary key k
     gated_activation(gate, up)                         activation(gate) * up
     add(a, b)                                          a + b
     route(logits)                                      ids [B, top_k] and weights [B, top_k] of the largest
                                                        softmax(logits); divided by their sum if `normalise`
     experts(x, ids, weights, gate, up, down)           sum over k of weights_k * down_k(activation(gate_k x) * up_k x)
+    recurrence(state..., x...)                         the states after the step and what is read from them: `body`
+    compute(x...)                                      what `body` says: work on activations that has no name of its own
     sample(logits)                                     the index of the largest logit
+
+The body of a recurrence or a computation is a program of tensor calls (`compiler.bodies`); `role` says in a word what
+it is for. `value_dim` is the width of a value where it is not head_dim. Attributes at the values of `DEFAULTS` are not
+printed.
 """
 
 from dataclasses import dataclass
@@ -47,9 +66,28 @@ class DType(StrEnum):
     F32 = "f32"
     F64 = "f64"
     I64 = "i64"
+    I32 = "i32"
+    BOOL = "bool"
+    C64 = "c64"
+    C128 = "c128"
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values have a fraction."""
+        return self in (DType.BF16, DType.F16, DType.F32, DType.F64)
 
 
-ELEMENT_BYTES = {DType.BF16: 2, DType.F16: 2, DType.F32: 4, DType.F64: 8, DType.I64: 8}
+ELEMENT_BYTES = {
+    DType.BF16: 2,
+    DType.F16: 2,
+    DType.F32: 4,
+    DType.F64: 8,
+    DType.I64: 8,
+    DType.I32: 4,
+    DType.BOOL: 1,
+    DType.C64: 8,
+    DType.C128: 16,
+}
 
 
 class OpKind(StrEnum):
@@ -57,21 +95,43 @@ class OpKind(StrEnum):
 
     EMBEDDING = "embedding"
     LINEAR = "linear"
+    HEAD_LINEAR = "head_linear"
+    ROUTED_LINEAR = "routed_linear"
     NORM = "norm"
     ROTARY = "rotary"
     KV_APPEND = "kv_append"
     ATTENTION = "attention"
+    LATENT_ATTENTION = "latent_attention"
     GATED_ACTIVATION = "gated_activation"
     ADD = "add"
     ROUTE = "route"
     EXPERTS = "experts"
+    RECURRENCE = "recurrence"
+    COMPUTE = "compute"
     SAMPLE = "sample"
 
 
 # The attributes of each kind in their canonical order. Rotary scaling is "none" or "llama3"; window 0 means no window.
 ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
     OpKind.EMBEDDING: (("vocabulary", int), ("width", int)),
-    OpKind.LINEAR: (("in_features", int), ("parts", tuple), ("bias", bool)),
+    OpKind.LINEAR: (("in_features", int), ("parts", tuple), ("bias", bool), ("transposed", bool)),
+    OpKind.HEAD_LINEAR: (
+        ("heads", int),
+        ("in_features", int),
+        ("out_features", int),
+        ("rows", int),
+        ("first", int),
+        ("transposed", bool),
+    ),
+    OpKind.ROUTED_LINEAR: (
+        ("experts", int),
+        ("top_k", int),
+        ("in_features", int),
+        ("out_features", int),
+        ("shared", bool),
+        ("bias", bool),
+        ("transposed", bool),
+    ),
     OpKind.NORM: (("norm", str), ("width", int), ("heads", int), ("epsilon", float)),
     OpKind.ROTARY: (
         ("heads", int),
@@ -83,11 +143,24 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("high_frequency_factor", float),
         ("original_context", int),
     ),
-    OpKind.KV_APPEND: (("kv_heads", int), ("head_dim", int), ("context", int)),
+    OpKind.KV_APPEND: (("kv_heads", int), ("head_dim", int), ("context", int), ("value_dim", int)),
     OpKind.ATTENTION: (
         ("heads", int),
         ("kv_heads", int),
         ("head_dim", int),
+        ("context", int),
+        ("window", int),
+        ("scale", float),
+        ("value_dim", int),
+        ("chunk", int),
+        ("softcap", float),
+        ("sinks", bool),
+        ("bias", bool),
+    ),
+    OpKind.LATENT_ATTENTION: (
+        ("heads", int),
+        ("latent", int),
+        ("rotary", int),
         ("context", int),
         ("window", int),
         ("scale", float),
@@ -96,10 +169,19 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
     OpKind.ADD: (("width", int),),
     OpKind.ROUTE: (("experts", int), ("top_k", int), ("normalise", bool)),
     OpKind.EXPERTS: (("experts", int), ("top_k", int), ("hidden", int), ("intermediate", int), ("activation", str)),
+    OpKind.RECURRENCE: (("role", str), ("states", int), ("body", str)),
+    OpKind.COMPUTE: (("role", str), ("body", str)),
     OpKind.SAMPLE: (("vocabulary", int),),
 }
 
 Attribute = int | float | bool | str | tuple[int, ...]
+
+# Attributes that are not printed, and need not be given, at these values.
+DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
+    OpKind.LINEAR: {"transposed": False},
+    OpKind.KV_APPEND: {"value_dim": 0},
+    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +262,31 @@ class Graph:
     weights: tuple[Value, ...]
     ops: tuple[Op, ...]
     outputs: tuple[str, ...]
+    constants: tuple[Value, ...] = ()
 
     def types(self) -> dict[str, TensorType]:
         """Return the type of every value by name."""
         results = (result for op in self.ops for result in op.results)
-        return {value.name: value.type for value in (*self.inputs, *self.weights, *results)}
+        return {value.name: value.type for value in (*self.inputs, *self.weights, *self.constants, *results)}
 
 
 def make_attributes(kind: OpKind, *values: Attribute) -> tuple[tuple[str, Attribute], ...]:
-    """Return `values` under the names that `kind` gives them, in canonical order; ValueError on a wrong count."""
-    return tuple((name, value) for (name, _), value in zip(ATTRIBUTES[kind], values, strict=True))
+    """Return `values` under the names that `kind` gives them, in canonical order; the last may be left at `DEFAULTS`.
+
+    Raises ValueError on a wrong count.
+    """
+    names = [name for name, _ in ATTRIBUTES[kind]]
+    left = [DEFAULTS[kind][name] for name in names[len(values) :] if name in DEFAULTS.get(kind, {})]
+    return tuple(zip(names, (*values, *left), strict=True))
+
+
+def with_defaults(kind: OpKind, given: tuple[tuple[str, Attribute], ...]) -> tuple[tuple[str, Attribute], ...]:
+    """Return attributes with those that were left out added at their defaults, each in its place."""
+    completed = list(given)
+    for place, (name, _) in enumerate(ATTRIBUTES[kind]):
+        if name in DEFAULTS.get(kind, {}) and name not in dict(given):
+            completed.insert(place, (name, DEFAULTS[kind][name]))
+    return tuple(completed)
 
 
 def _of_type(value: Attribute, expected: type[T]) -> T:

@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compiler.graph import Attribute, DType, Graph, Op, OpKind, TensorType, Value
+from compiler.graph import DEFAULTS, Attribute, DType, Graph, Op, OpKind, TensorType, Value, with_defaults
 from configs.errors import UserError
 
 NAME = r"[A-Za-z0-9_.\-]+"
 VALUE = rf"%({NAME}) : ([a-z0-9]+)\[([0-9,]*)\]"
 OP = re.compile(rf"(?P<results>{VALUE}(?:, {VALUE})*) = (?P<kind>\w+)\((?P<inputs>[^)]*)\) \{{(?P<attributes>.*)\}}")
-ATTRIBUTE = re.compile(r'(?P<name>\w+)=(?P<value>"\w*"|\([^)]*\)|[^,"()\s]+)(?:, |$)')
+ATTRIBUTE = re.compile(r'(?P<name>\w+)=(?P<value>"[^"\n]*"|\([^)]*\)|[^,"()\s]+)(?:, |$)')
 
 
 def print_graph(graph: Graph) -> str:
@@ -19,6 +19,7 @@ def print_graph(graph: Graph) -> str:
     lines = [f"graph {graph.name}"]
     lines += [f"input {_print_value(value)}" for value in graph.inputs]
     lines += [f"weight {_print_value(value)}" for value in graph.weights]
+    lines += [f"constant {_print_value(value)}" for value in graph.constants]
     lines += [_print_op(op) for op in graph.ops]
     lines += [f"output %{name}" for name in graph.outputs]
     return "\n".join(lines) + "\n"
@@ -42,7 +43,9 @@ def parse_graph(text: str, source: str = "graph text") -> Graph:
             _parse_statement(statement, draft, f"{source}, line {number}")
     if not draft.name:
         raise _error(source, "a statement `graph NAME`", "none")
-    return Graph(draft.name, tuple(draft.inputs), tuple(draft.weights), tuple(draft.ops), tuple(draft.outputs))
+    sections = (draft.inputs, draft.weights, draft.ops, draft.outputs, draft.constants)
+    inputs, weights, ops, outputs, constants = sections
+    return Graph(draft.name, tuple(inputs), tuple(weights), tuple(ops), tuple(outputs), tuple(constants))
 
 
 @dataclass(slots=True)
@@ -52,19 +55,20 @@ class _Draft:
     name: str = ""
     inputs: list[Value] = field(default_factory=list)
     weights: list[Value] = field(default_factory=list)
+    constants: list[Value] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     section: int = 0
 
 
-SECTIONS = ("graph", "input", "weight", "op", "output")
+SECTIONS = ("graph", "input", "weight", "constant", "op", "output")
 
 
 def _parse_statement(statement: str, draft: _Draft, where: str) -> None:
     keyword, _, rest = statement.partition(" ")
     kind = "op" if statement.startswith("%") else keyword
     if kind not in SECTIONS:
-        raise _error(where, "graph, input, weight, output or an operator", keyword)
+        raise _error(where, "graph, input, weight, constant, output or an operator", keyword)
     section = SECTIONS.index(kind)
     if section < draft.section or (kind == "graph") == bool(draft.name):
         raise _error(where, f"one graph statement, then the order {', '.join(SECTIONS)}", kind)
@@ -76,6 +80,8 @@ def _parse_statement(statement: str, draft: _Draft, where: str) -> None:
             draft.inputs.append(_parse_value(rest, where))
         case "weight":
             draft.weights.append(_parse_value(rest, where))
+        case "constant":
+            draft.constants.append(_parse_value(rest, where))
         case "output":
             draft.outputs.append(_parse_operand(rest, where))
         case _:
@@ -87,8 +93,9 @@ def _parse_op(statement: str, where: str) -> Op:
     if found["kind"] not in tuple(OpKind):
         raise _error(where, f"one of {', '.join(OpKind)}", found["kind"])
     results = tuple(_parse_value(one.group(), where) for one in re.finditer(VALUE, found["results"]))
-    operands = tuple(_parse_operand(one, where) for one in found["inputs"].split(", "))
-    return Op(OpKind(found["kind"]), operands, results, _parse_attributes(found["attributes"], where))
+    operands = tuple(_parse_operand(one, where) for one in found["inputs"].split(", ") if found["inputs"])
+    kind = OpKind(found["kind"])
+    return Op(kind, operands, results, with_defaults(kind, _parse_attributes(found["attributes"], where)))
 
 
 def _parse_value(text: str, where: str) -> Value:
@@ -141,7 +148,9 @@ def _print_value(value: Value) -> str:
 def _print_op(op: Op) -> str:
     results = ", ".join(_print_value(value) for value in op.results)
     operands = ", ".join(f"%{name}" for name in op.inputs)
-    attributes = ", ".join(f"{name}={_print_attribute(value)}" for name, value in op.attributes)
+    defaults = DEFAULTS.get(op.kind, {})
+    printed = [(name, value) for name, value in op.attributes if name not in defaults or value != defaults[name]]
+    attributes = ", ".join(f"{name}={_print_attribute(value)}" for name, value in printed)
     return f"{results} = {op.kind}({operands}) {{{attributes}}}"
 
 

@@ -10,7 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from compiler.body_execution import run_body
 from compiler.graph import Graph, Op, OpKind
+from compiler.signatures import WITH_BODY
+
+Operands = Sequence[Tensor]
 
 
 def execute(
@@ -18,29 +22,40 @@ def execute(
     inputs: Mapping[str, Tensor],
     weights: Mapping[str, Tensor],
     precision: torch.dtype = torch.float64,
+    pinned: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
     """Return every value of one step by name, inputs and weights included; floating values have `precision`.
 
-    The tensors given are left unchanged. Raises KeyError when an input or a weight is missing.
+    A pinned value, such as the experts that another execution chose, takes the place of the one computed. The tensors
+    given are left unchanged. Raises KeyError when an input, a weight or a constant is missing.
     """
     given = {value.name: inputs[value.name] for value in graph.inputs}
-    given |= {value.name: weights[value.name] for value in graph.weights}
+    given |= {value.name: weights[value.name] for value in (*graph.weights, *graph.constants)}
     values = {name: one.to(precision) if one.is_floating_point() else one for name, one in given.items()}
     for op in graph.ops:
-        results = MEANINGS[op.kind](op, [values[name] for name in op.inputs])
-        values.update(zip((result.name for result in op.results), results, strict=True))
+        operands = [values[name] for name in op.inputs]
+        if op.kind in WITH_BODY:
+            results: Operands = run_body(op.text("body"), operands, precision)
+        else:
+            results = MEANINGS[op.kind](op, operands)
+        named = zip((result.name for result in op.results), results, strict=True)
+        values.update((name, (pinned or {}).get(name, result)) for name, result in named)
     return values
 
 
-def next_caches(graph: Graph, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the caches after a step, under the names of the inputs that hold them before the next step."""
-    appends = [op for op in graph.ops if op.kind is OpKind.KV_APPEND]
-    return {
-        before: values[after.name] for op in appends for before, after in zip(op.inputs[2:4], op.results, strict=True)
-    }
+def state_pairs(op: Op) -> list[tuple[str, str]]:
+    """Return the names of the caches or states that an operator takes, each with that of the one it makes of it."""
+    if op.kind is OpKind.KV_APPEND:
+        return list(zip(op.inputs[2:4], (result.name for result in op.results), strict=True))
+    if op.kind is OpKind.RECURRENCE:
+        count = op.integer("states")
+        return list(zip(op.inputs[:count], (result.name for result in op.results[:count]), strict=True))
+    return []
 
 
-Operands = Sequence[Tensor]
+def next_states(graph: Graph, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the caches and states after a step, under the names of the inputs that hold them before the next step."""
+    return {before: values[after] for op in graph.ops for before, after in state_pairs(op)}
 
 
 def _embedding(op: Op, operands: Operands) -> Operands:
@@ -51,10 +66,28 @@ def _embedding(op: Op, operands: Operands) -> Operands:
 def _linear(op: Op, operands: Operands) -> Operands:
     x, *parameters = operands
     parts = len(op.integers("parts"))
-    products = [x @ weight.T for weight in parameters[:parts]]
+    matrices = [weight if op.flag("transposed") else weight.T for weight in parameters[:parts]]
+    products = [x @ matrix for matrix in matrices]
     if not op.flag("bias"):
         return products
     return [product + bias for product, bias in zip(products, parameters[parts:], strict=True)]
+
+
+def _head_linear(op: Op, operands: Operands) -> Operands:
+    x, weight = operands
+    heads, first, inputs = op.integer("heads"), op.integer("first"), op.integer("in_features")
+    count = inputs if op.flag("transposed") else op.integer("out_features")
+    matrices = weight.reshape(heads, op.integer("rows"), -1)[:, first : first + count]
+    spelling = "bhi,hio->bho" if op.flag("transposed") else "bhi,hoi->bho"
+    return (torch.einsum(spelling, x.reshape(len(x), heads, inputs), matrices).flatten(1),)
+
+
+def _routed_linear(op: Op, operands: Operands) -> Operands:
+    x, ids, weight, *bias = operands
+    inputs = x.reshape(len(x), -1, op.integer("in_features")).expand(-1, op.integer("top_k"), -1)
+    spelling = "bki,bkio->bko" if op.flag("transposed") else "bki,bkoi->bko"
+    products = torch.einsum(spelling, inputs, weight[ids])
+    return ((products + bias[0][ids] if bias else products).flatten(1),)
 
 
 def _norm(op: Op, operands: Operands) -> Operands:
@@ -96,19 +129,45 @@ def _kv_append(op: Op, operands: Operands) -> Operands:
     *tokens, key_cache, value_cache, position = operands
     caches = [key_cache.clone(), value_cache.clone()]
     for cache, token in zip(caches, tokens, strict=True):
-        cache[:, :, int(position)] = token.reshape(len(token), op.integer("kv_heads"), op.integer("head_dim"))
+        cache[:, :, int(position)] = token.reshape(len(token), op.integer("kv_heads"), -1)
     return caches
 
 
 def _attention(op: Op, operands: Operands) -> Operands:
-    query, keys, values, position = operands
-    last, window = int(position), op.integer("window")
-    first = max(0, last + 1 - window) if window else 0
+    query, keys, values, position, *more = operands
+    first, end = seen_tokens(op, int(position))
     kv_heads, head_dim = op.integer("kv_heads"), op.integer("head_dim")
     grouped = query.reshape(len(query), kv_heads, op.integer("heads") // kv_heads, head_dim)
-    scores = op.number("scale") * torch.einsum("bkgd,bktd->bkgt", grouped, keys[:, :, first : last + 1])
-    attended = torch.einsum("bkgt,bktd->bkgd", scores.softmax(-1), values[:, :, first : last + 1])
+    scores = op.number("scale") * torch.einsum("bkgd,bktd->bkgt", grouped, keys[:, :, first:end])
+    if op.number("softcap"):
+        scores = op.number("softcap") * torch.tanh(scores / op.number("softcap"))
+    if op.flag("bias"):
+        scores = scores + more.pop()[:, first:end].reshape(1, kv_heads, -1, end - first)
+    if op.flag("sinks"):
+        sinks = more.pop().reshape(1, kv_heads, -1, 1).expand(len(query), -1, -1, -1)
+        weights = torch.cat((scores, sinks), dim=-1).softmax(-1)[..., :-1]
+    else:
+        weights = scores.softmax(-1)
+    attended = torch.einsum("bkgt,bktd->bkgd", weights, values[:, :, first:end])
     return (attended.flatten(1),)
+
+
+def seen_tokens(op: Op, position: int) -> tuple[int, int]:
+    """Return from which to before which position the token at `position` attends."""
+    window = op.integer("window")
+    chunk = op.integer("chunk") if op.kind is OpKind.ATTENTION else 0
+    first = max(0, position + 1 - window) if window else position // chunk * chunk if chunk else 0
+    return first, position + 1
+
+
+def _latent_attention(op: Op, operands: Operands) -> Operands:
+    query, rotary, latents, keys, position = operands
+    first, end = seen_tokens(op, int(position))
+    heads, seen = op.integer("heads"), latents[:, 0, first:end]
+    scores = torch.einsum("bhc,btc->bht", query.reshape(len(query), heads, -1), seen)
+    scores = scores + torch.einsum("bhr,btr->bht", rotary.reshape(len(rotary), heads, -1), keys[:, 0, first:end])
+    weights = (op.number("scale") * scores).softmax(-1)
+    return (torch.einsum("bht,btc->bhc", weights, seen).flatten(1),)
 
 
 def _gated_activation(op: Op, operands: Operands) -> Operands:
@@ -145,10 +204,13 @@ def _sample(op: Op, operands: Operands) -> Operands:
 MEANINGS: dict[OpKind, Callable[[Op, Operands], Operands]] = {
     OpKind.EMBEDDING: _embedding,
     OpKind.LINEAR: _linear,
+    OpKind.HEAD_LINEAR: _head_linear,
+    OpKind.ROUTED_LINEAR: _routed_linear,
     OpKind.NORM: _norm,
     OpKind.ROTARY: _rotary,
     OpKind.KV_APPEND: _kv_append,
     OpKind.ATTENTION: _attention,
+    OpKind.LATENT_ATTENTION: _latent_attention,
     OpKind.GATED_ACTIVATION: _gated_activation,
     OpKind.ADD: _add,
     OpKind.ROUTE: _route,

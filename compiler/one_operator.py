@@ -12,11 +12,13 @@ def graph_of_task(graph: Graph, task: str) -> Graph:
         raise KeyError(task)
     op = graph.ops[names.index(task)]
     types, weights = graph.types(), {weight.name for weight in graph.weights}
+    constants = {constant.name for constant in graph.constants}
     operands = [Value(name, types[name]) for name in dict.fromkeys(op.inputs)]
     return Graph(
         name=f"{graph.name}.{task}",
-        inputs=tuple(value for value in operands if value.name not in weights),
+        inputs=tuple(value for value in operands if value.name not in weights | constants),
         weights=tuple(value for value in operands if value.name in weights),
         ops=(op,),
         outputs=tuple(result.name for result in op.results),
+        constants=tuple(value for value in operands if value.name in constants),
     )

@@ -56,7 +56,8 @@ def drop_dead_ops(graph: Graph) -> Graph:
             kept.append(op)
             needed.update(op.inputs)
     weights = tuple(weight for weight in graph.weights if weight.name in needed)
-    return replace(graph, weights=weights, ops=tuple(reversed(kept)))
+    constants = tuple(constant for constant in graph.constants if constant.name in needed)
+    return replace(graph, weights=weights, constants=constants, ops=tuple(reversed(kept)))
 
 
 PASSES: tuple[Pass, ...] = (drop_dead_ops, merge_shared_input_linears)
@@ -78,18 +79,23 @@ def run_passes(graph: Graph, passes: tuple[Pass, ...] = PASSES, observer: PassOb
 
 
 def _merge_key(op: Op) -> tuple[object, ...]:
-    return op.inputs[0], op.flag("bias"), op.results[0].type.dtype
+    return op.inputs[0], op.flag("bias"), op.flag("transposed"), op.results[0].type.dtype
 
 
 def _merge(group: list[Op]) -> Op:
     """Return one linear with all parts of the group: first the weights of all, then their biases."""
+    first = group[0]
     part_counts = [len(op.integers("parts")) for op in group]
     weights = [name for op, count in zip(group, part_counts, strict=True) for name in op.inputs[1 : 1 + count]]
     biases = [name for op, count in zip(group, part_counts, strict=True) for name in op.inputs[1 + count :]]
     parts = tuple(part for op in group for part in op.integers("parts"))
     return Op(
         kind=OpKind.LINEAR,
-        inputs=(group[0].inputs[0], *weights, *biases),
+        inputs=(first.inputs[0], *weights, *biases),
         results=tuple(result for op in group for result in op.results),
-        attributes=make_attributes(OpKind.LINEAR, group[0].integer("in_features"), parts, group[0].flag("bias")),
+        attributes=make_attributes(OpKind.LINEAR, first.integer("in_features"), parts, *_flags(first)),
     )
+
+
+def _flags(linear: Op) -> tuple[bool, bool]:
+    return linear.flag("bias"), linear.flag("transposed")

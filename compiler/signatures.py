@@ -10,6 +10,8 @@ from compiler.graph import DType, Op, OpKind, TensorType
 
 INTEGER = "i64"
 FLOAT = "float"
+# Kinds whose result types follow from their body and their operands.
+WITH_BODY = (OpKind.RECURRENCE, OpKind.COMPUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class Slot:
 
     def accepts(self, found: TensorType) -> bool:
         """Tell whether a value of this type fits."""
-        return found.shape == self.shape and (found.dtype is DType.I64) == (self.element == INTEGER)
+        fits = found.dtype is DType.I64 if self.element == INTEGER else found.dtype.is_float
+        return found.shape == self.shape and fits
 
     def __str__(self) -> str:
         """Return text such as `float[1,4096]`."""
@@ -38,7 +41,19 @@ LEGALITY: dict[OpKind, tuple[tuple[str, Callable[[Op], bool]], ...]] = {
     OpKind.ATTENTION: (
         ("kv_heads to divide heads", lambda op: op.integer("heads") % max(op.integer("kv_heads"), 1) == 0),
         ("a window of 0 or more", lambda op: op.integer("window") >= 0),
+        ("a window or chunks, not both", lambda op: not (op.integer("window") and op.integer("chunk"))),
     ),
+    OpKind.LATENT_ATTENTION: (("a window of 0 or more", lambda op: op.integer("window") >= 0),),
+    OpKind.HEAD_LINEAR: (
+        (
+            "its rows within those of a head",
+            lambda op: (
+                op.integer("first") + op.integer(_row_side(op)) <= op.integer("rows") and op.integer("first") >= 0
+            ),
+        ),
+    ),
+    OpKind.RECURRENCE: (("at least one state", lambda op: op.integer("states") > 0),),
+    OpKind.ROUTED_LINEAR: (("top_k of at most experts", lambda op: op.integer("top_k") <= op.integer("experts")),),
     OpKind.ROUTE: (("top_k of at most experts", lambda op: op.integer("top_k") <= op.integer("experts")),),
 }
 
@@ -51,6 +66,15 @@ def _indices(*shape: int) -> Slot:
     return Slot(INTEGER, shape)
 
 
+def value_dim(op: Op) -> int:
+    """Return the width of a value of an attention or a cache write: head_dim unless it says otherwise."""
+    return op.integer("value_dim") or op.integer("head_dim")
+
+
+def _row_side(op: Op) -> str:
+    return "in_features" if op.flag("transposed") else "out_features"
+
+
 def _embedding(op: Op, batch: int) -> Signature:
     vocabulary, width = op.integer("vocabulary"), op.integer("width")
     return (_indices(batch), _floats(vocabulary, width)), (_floats(batch, width),)
@@ -58,9 +82,25 @@ def _embedding(op: Op, batch: int) -> Signature:
 
 def _linear(op: Op, batch: int) -> Signature:
     in_features, parts = op.integer("in_features"), op.integers("parts")
-    weights = tuple(_floats(part, in_features) for part in parts)
+    shapes = [(in_features, part) if op.flag("transposed") else (part, in_features) for part in parts]
+    weights = tuple(_floats(*shape) for shape in shapes)
     biases = tuple(_floats(part) for part in parts) if op.flag("bias") else ()
     return (_floats(batch, in_features), *weights, *biases), tuple(_floats(batch, part) for part in parts)
+
+
+def _head_linear(op: Op, batch: int) -> Signature:
+    heads, inputs, outputs = (op.integer(name) for name in ("heads", "in_features", "out_features"))
+    columns = outputs if op.flag("transposed") else inputs
+    weight = _floats(heads * op.integer("rows"), columns)
+    return (_floats(batch, heads * inputs), weight), (_floats(batch, heads * outputs),)
+
+
+def _routed_linear(op: Op, batch: int) -> Signature:
+    experts, top_k, inputs, outputs = (op.integer(one) for one in ("experts", "top_k", "in_features", "out_features"))
+    matrix = (inputs, outputs) if op.flag("transposed") else (outputs, inputs)
+    biases = (_floats(experts, outputs),) if op.flag("bias") else ()
+    whole = _floats(batch, inputs if op.flag("shared") else top_k * inputs)
+    return (whole, _indices(batch, top_k), _floats(experts, *matrix), *biases), (_floats(batch, top_k * outputs),)
 
 
 def _norm(op: Op, batch: int) -> Signature:
@@ -75,15 +115,28 @@ def _rotary(op: Op, batch: int) -> Signature:
 
 
 def _kv_append(op: Op, batch: int) -> Signature:
-    token = _floats(batch, op.integer("kv_heads") * op.integer("head_dim"))
-    cache = _floats(batch, op.integer("kv_heads"), op.integer("context"), op.integer("head_dim"))
-    return (token, token, cache, cache, _indices(1)), (cache, cache)
+    kv_heads, context = op.integer("kv_heads"), op.integer("context")
+    widths = (op.integer("head_dim"), value_dim(op))
+    tokens = [_floats(batch, kv_heads * width) for width in widths]
+    caches = tuple(_floats(batch, kv_heads, context, width) for width in widths)
+    return (*tokens, *caches, _indices(1)), caches
 
 
 def _attention(op: Op, batch: int) -> Signature:
-    query = _floats(batch, op.integer("heads") * op.integer("head_dim"))
-    cache = _floats(batch, op.integer("kv_heads"), op.integer("context"), op.integer("head_dim"))
-    return (query, cache, cache, _indices(1)), (query,)
+    heads, kv_heads, context = (op.integer(name) for name in ("heads", "kv_heads", "context"))
+    query = _floats(batch, heads * op.integer("head_dim"))
+    caches = [_floats(batch, kv_heads, context, width) for width in (op.integer("head_dim"), value_dim(op))]
+    sinks = (_floats(heads),) if op.flag("sinks") else ()
+    bias = (_floats(heads, context),) if op.flag("bias") else ()
+    return (query, *caches, _indices(1), *sinks, *bias), (_floats(batch, heads * value_dim(op)),)
+
+
+def _latent_attention(op: Op, batch: int) -> Signature:
+    heads, context = op.integer("heads"), op.integer("context")
+    widths = (op.integer("latent"), op.integer("rotary"))
+    queries = [_floats(batch, heads * width) for width in widths]
+    caches = [_floats(batch, 1, context, width) for width in widths]
+    return (*queries, *caches, _indices(1)), (_floats(batch, heads * widths[0]),)
 
 
 def _gated_activation(op: Op, batch: int) -> Signature:
@@ -110,10 +163,13 @@ def _sample(op: Op, batch: int) -> Signature:
 SIGNATURES: dict[OpKind, Callable[[Op, int], Signature]] = {
     OpKind.EMBEDDING: _embedding,
     OpKind.LINEAR: _linear,
+    OpKind.HEAD_LINEAR: _head_linear,
+    OpKind.ROUTED_LINEAR: _routed_linear,
     OpKind.NORM: _norm,
     OpKind.ROTARY: _rotary,
     OpKind.KV_APPEND: _kv_append,
     OpKind.ATTENTION: _attention,
+    OpKind.LATENT_ATTENTION: _latent_attention,
     OpKind.GATED_ACTIVATION: _gated_activation,
     OpKind.ADD: _gated_activation,
     OpKind.ROUTE: _route,

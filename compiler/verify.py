@@ -1,7 +1,7 @@
 """The verifier: names, definition before use, attributes, and the types of every operator against its signature."""
 
 from compiler.graph import ATTRIBUTES, Graph, Op, TensorType, Value
-from compiler.signatures import CHOICES, LEGALITY, SIGNATURES, Slot
+from compiler.signatures import CHOICES, LEGALITY, SIGNATURES, WITH_BODY, Slot
 
 
 class VerifyError(Exception):
@@ -18,7 +18,7 @@ class VerifyError(Exception):
 def verify(graph: Graph) -> None:
     """Check a whole graph; raises VerifyError at the first rule that is broken."""
     types: dict[str, TensorType] = {}
-    for value in (*graph.inputs, *graph.weights):
+    for value in (*graph.inputs, *graph.weights, *graph.constants):
         _define(value, types, f"graph {graph.name}")
     for op in graph.ops:
         _verify_op(op, types)
@@ -33,6 +33,9 @@ def _verify_op(op: Op, types: dict[str, TensorType]) -> None:
         if name not in types:
             raise VerifyError(where=where, expected=f"%{name} to be defined before its use", found="no such name yet")
     _verify_attributes(op, where)
+    if op.kind in WITH_BODY:
+        _verify_body(op, types, where)
+        return
     shape = op.results[0].type.shape if op.results else ()
     if not shape:
         raise VerifyError(where=where, expected="a first result with a leading batch dimension", found=f"shape {shape}")
@@ -41,6 +44,22 @@ def _verify_op(op: Op, types: dict[str, TensorType]) -> None:
     _verify_types(where, "result", results, list(op.results))
     for value in op.results:
         _define(value, types, where)
+
+
+def _verify_body(op: Op, types: dict[str, TensorType], where: str) -> None:
+    # Torch finds the types, and only graphs with bodies need it.
+    from compiler.body_execution import result_types
+
+    expected = result_types(op.text("body"), tuple(types[name] for name in op.inputs))
+    found = tuple(result.type for result in op.results)
+    if expected != found:
+        raise VerifyError(where=where, expected=f"results {_listed(expected)}", found=_listed(found))
+    for value in op.results:
+        _define(value, types, where)
+
+
+def _listed(types: tuple[TensorType, ...]) -> str:
+    return ", ".join(map(str, types))
 
 
 def _define(value: Value, types: dict[str, TensorType], where: str) -> None:

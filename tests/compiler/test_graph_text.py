@@ -36,13 +36,13 @@ def test_the_fingerprint_changes_with_any_attribute() -> None:
         (2, "input %a : bf16[1,8]", "input a : bf16[1,8]", "`%name : type`"),
         (2, "%a : bf16", "%a : int3", "an element type"),
         (2, "bf16[1,8]", "bf16[1,,8]", "integers separated by commas"),
-        (2, "input %a", "weight %a", "the order graph, input, weight, op, output"),
+        (2, "input %a", "weight %a", "the order graph, input, weight, constant, op, output"),
         (4, "add(", "subtract(", "one of embedding"),
         (4, "%a, %b", "%a %b", "`%name`"),
         (4, "{width=8}", "{width=8", "`%result : type = kind"),
         (4, "width=8", "width", "`name=value`"),
         (4, "width=8", "width=eight", "an integer, float"),
-        (5, "output %c", "return %c", "graph, input, weight, output or an operator"),
+        (5, "output %c", "return %c", "graph, input, weight, constant, output or an operator"),
     ],
 )
 def test_a_wrong_line_is_reported_by_its_number(line: int, old: str, new: str, message: str) -> None:

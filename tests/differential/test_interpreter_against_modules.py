@@ -5,9 +5,9 @@ import torch
 
 from compiler.frontend import capture, import_model
 from compiler.graph import Graph, OpKind
-from compiler.interpreter import execute, next_caches
+from compiler.interpreter import execute, next_states
 from compiler.passes import PASSES, run_passes
-from compiler.raising import raise_program
+from compiler.raising.assemble import raise_program
 from configs.model_config import ModelConfig
 from tests.tiny_models import CONTEXT, FAMILIES, random_model, tiny_config
 
@@ -27,13 +27,10 @@ def assert_steps_agree(config: ModelConfig, graph: Graph, batch: int) -> None:
         found = execute(graph, {"token_ids": ids, "position": position, **caches}, weights)
         torch.testing.assert_close(found[sample.inputs[0]], expected, rtol=1e-9, atol=1e-9)
         assert torch.equal(found[sample.name], expected.argmax(-1))
-        caches = next_caches(graph, found)
-    for found_cache, expected_cache in zip(caches.values(), _interleaved(keys, values), strict=True):
-        torch.testing.assert_close(found_cache, expected_cache, rtol=1e-9, atol=1e-9)
-
-
-def _interleaved(keys: list[torch.Tensor], values: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [cache for pair in zip(keys, values, strict=True) for cache in pair]
+        caches = next_states(graph, found)
+    inputs = [value.name for value in graph.inputs[2:]]
+    for name, expected_cache in zip(inputs, (*keys, *values), strict=True):
+        torch.testing.assert_close(caches[name], expected_cache, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -47,7 +44,7 @@ def test_the_graph_of_every_family_computes_what_its_module_computes(family: str
 @pytest.mark.parametrize("family", ["llama-biased", "mixtral"])
 def test_every_prefix_of_the_passes_keeps_the_values(family: str, count: int) -> None:
     config = tiny_config(family)
-    graph = run_passes(raise_program(capture(config, 2, CONTEXT, "f64"), "raised"), PASSES[:count])
+    graph = run_passes(raise_program(capture(config, 2, CONTEXT, "f64"), "raised").graph, PASSES[:count])
     assert_steps_agree(config, graph, 2)
 
 

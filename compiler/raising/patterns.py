@@ -53,7 +53,8 @@ def target_of(node: Node) -> str:
     text = str(node.target)
     if node.op != "call_function":
         return node.op
-    return text.rsplit(".", 1)[0] if text.startswith("aten.") else getattr(node.target, "__name__", text)
+    ours = text.startswith(("aten.", "pim."))
+    return text.rsplit(".", 1)[0] if ours else getattr(node.target, "__name__", text)
 
 
 def arguments_of(node: Node) -> tuple[Any, ...]:

@@ -1,0 +1,121 @@
+"""The cache that a model is captured with: one tensor per cache and state, the position a tensor, no tensor changed.
+
+Attention layers append to full-length caches, sliding ones too: what a token attends to is the mask's to say, and a
+graph's window tells how much of the cache is read. Layers with states take the convolution's last inputs and the
+recurrent state and keep what they become.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import cache_utils
+
+from compiler.raising import marks
+
+POSITION_AXIS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShapes:
+    """What a layer keeps, as shapes: key and value caches, index keys, convolutions, recurrent states."""
+
+    sliding: bool = False
+    caches: tuple[tuple[int, ...], ...] = ()
+    index: tuple[int, ...] = ()
+    convolutions: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    recurrent: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    types: dict[str, torch.dtype] = field(default_factory=dict)
+
+    def named(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield every tensor's name and shape, in the order in which a layer takes them."""
+        yield from zip(("key_cache", "value_cache"), self.caches, strict=False)
+        if self.index:
+            yield "index_cache", self.index
+        yield from ((f"convolution_{number}", shape) for number, shape in self.convolutions.items())
+        yield from ((f"recurrent_{number}", shape) for number, shape in self.recurrent.items())
+
+
+def shapes_of(layer: Any, context: int) -> LayerShapes:
+    """Return what a layer of transformers' own cache holds after one token, with the token axis at full length."""
+    caches, index, types = [], (), {}
+    if isinstance(getattr(layer, "keys", None), Tensor):
+        for name, one in (("key_cache", layer.keys), ("value_cache", layer.values)):
+            caches.append((*one.shape[:2], context, one.shape[3]))
+            types[name] = one.dtype
+    if isinstance(getattr(layer, "indexer_keys", None), Tensor):
+        index = (layer.indexer_keys.shape[0], context, layer.indexer_keys.shape[2])
+        types["index_cache"] = layer.indexer_keys.dtype
+    states: dict[str, dict[int, tuple[int, ...]]] = {"convolution": {}, "recurrent": {}}
+    for role, held in (("convolution", "conv_states"), ("recurrent", "recurrent_states")):
+        for number, state in getattr(layer, held, {}).items():
+            if state is not None:
+                states[role][number] = tuple(state.shape)
+                types[f"{role}_{number}"] = state.dtype
+    sliding = bool(getattr(layer, "is_sliding", False))
+    return LayerShapes(sliding, tuple(caches), tuple(index), states["convolution"], states["recurrent"], types)
+
+
+class CapturedLayer(cache_utils.LinearAttentionCacheLayerMixin, cache_utils.CacheLayerMixin):  # type: ignore[misc]
+    """One layer of the cache: what it holds before the step, and after the model has updated it what it holds then."""
+
+    supports_early_init = False
+
+    def __init__(self, shapes: LayerShapes, tensors: dict[str, Tensor], position: Tensor, context: int) -> None:
+        cache_utils.LinearAttentionCacheLayerMixin.__init__(self, number_of_states=max(1, len(shapes.convolutions)))
+        self.is_sliding = shapes.sliding
+        self.shapes, self.tensors, self.position, self.context = shapes, tensors, position, context
+        self.keys, self.values = tensors.get("key_cache"), tensors.get("value_cache")
+        self.indexer_keys = tensors.get("index_cache")
+        self.is_initialized = self.is_indexer_initialized = True
+        numbers = range(max((*shapes.convolutions, *shapes.recurrent), default=0) + 1)
+        self.conv_states = {number: tensors.get(f"convolution_{number}") for number in numbers}
+        self.recurrent_states = {number: tensors.get(f"recurrent_{number}") for number in numbers}
+        self.has_previous_state = dict.fromkeys(numbers, True)
+        self.conv_kernel_size = {number: shape[-1] for number, shape in shapes.convolutions.items()}
+        self.is_conv_states_initialized = self.is_recurrent_states_initialized = dict.fromkeys(numbers, True)
+
+    def lazy_initialization(self, *_: Any, **__: Any) -> None:
+        """Do nothing: every tensor is there from the start."""
+
+    def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append a token's key and value and return the caches."""
+        self.tensors["key_cache"] = marks.append(self.tensors["key_cache"], keys, self.position)
+        self.tensors["value_cache"] = marks.append(self.tensors["value_cache"], values, self.position)
+        self.keys, self.values = self.tensors["key_cache"], self.tensors["value_cache"]
+        return self.keys, self.values
+
+    def update_indexer(self, keys: Tensor) -> Tensor:
+        """Append a token's index key [B, 1, width] and return the index cache [B, context, width]."""
+        appended = marks.append(self.tensors["index_cache"].unsqueeze(1), keys.unsqueeze(1), self.position)
+        self.tensors["index_cache"] = self.indexer_keys = appended.squeeze(1)
+        return self.tensors["index_cache"]
+
+    def update_conv_state(self, states: Tensor, state_idx: int = 0, **_: Any) -> Tensor:
+        """Return the convolution's inputs with the new one behind them, and keep the last."""
+        name = f"convolution_{state_idx}"
+        every = torch.cat([self.tensors[name], states], dim=-1)
+        self.tensors[name] = every[..., -self.conv_kernel_size[state_idx] :]
+        self.conv_states[state_idx] = self.tensors[name]
+        return every
+
+    def update_recurrent_state(self, state: Tensor, state_idx: int = 0, **_: Any) -> Tensor:
+        """Keep the new state and return it."""
+        self.tensors[f"recurrent_{state_idx}"] = self.recurrent_states[state_idx] = state
+        return state
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Return the slots that masks cover, and where they begin."""
+        return self.context, 0
+
+    def get_seq_length(self) -> Any:
+        """Return how many tokens came before: a tensor, so that no number is baked into the program."""
+        return self.position.squeeze(0)
+
+    def get_max_length(self) -> int:
+        """Return the context."""
+        return self.context
+
+    get_max_cache_shape = get_max_length

@@ -1,0 +1,105 @@
+"""Windows read off a mask by evaluating it: which positions a token attends to, whatever way that was written.
+
+A mask depends on the position alone. It is computed for many positions, around every place where a window or a chunk
+of the size found would begin, and must agree with it at all of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from compiler.raising.program import Program, shape_of
+
+SPREAD = 24  # positions tried over the whole context, beside those near the edges of windows
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What a token attends to: all before it, those in a window, or those in its chunk; 0 where there is none."""
+
+    window: int = 0
+    chunk: int = 0
+
+    def first(self, position: int) -> int:
+        """Return the first position that the token at `position` attends to."""
+        if self.window:
+            return max(0, position + 1 - self.window)
+        return position // self.chunk * self.chunk if self.chunk else 0
+
+
+CAUSAL = Visible()
+
+
+def visible_of(program: Program, mask: Node, context: int) -> Visible | None:
+    """Return what a boolean mask [..., context] lets through; None if that is not causal, a window or a chunk."""
+    if shape_of(mask)[-1] != context or mask.meta["val"].dtype != torch.bool:
+        return None
+    first = _first_visible(program, mask, context, context - 1)
+    if first is None:
+        return None
+    candidates = [CAUSAL] if first == 0 else [Visible(window=context - first), *_chunks(first)]
+    # In a chunk the last position sees back to its start, which is a multiple of the size.
+    for candidate in candidates:
+        tried = _positions(candidate, context)
+        if all(_first_visible(program, mask, context, place) == candidate.first(place) for place in tried):
+            return candidate
+    return None
+
+
+def _chunks(first: int) -> Iterator[Visible]:
+    return (Visible(chunk=size) for size in range(first, 1, -1) if first % size == 0)
+
+
+def _positions(visible: Visible, context: int) -> list[int]:
+    size = visible.window or visible.chunk
+    edges = [place * size + offset for place in (1, 2, 3) for offset in (-2, -1, 0, 1)] if size else []
+    spread = [context * place // SPREAD for place in range(SPREAD)]
+    return sorted({place for place in (*edges, *spread, context - 1) if 0 <= place < context})
+
+
+def _first_visible(program: Program, mask: Node, context: int, position: int) -> int | None:
+    """Return where the visible positions begin, if they are all those from there to `position`, for every sequence."""
+    value = evaluated(program, mask, position)
+    if value is None:
+        return None
+    rows = value.reshape(-1, context)
+    first = int(rows[0].to(torch.int8).argmax())
+    expected = torch.zeros(context, dtype=torch.bool)
+    expected[first : position + 1] = True
+    return first if bool((rows == expected).all()) else None
+
+
+def evaluated(program: Program, node: Node, position: int) -> Tensor | None:
+    """Return what a node computes at a position, if it depends on nothing else; None if it does."""
+    if program.position is None:
+        return None
+    values: dict[Node, Any] = {program.position: torch.tensor([position])}
+    for one in _before(node, program.position):
+        if one in values:
+            continue
+        if one.op != "call_function" or any(isinstance(arg, Node) and arg not in values for arg in one.all_input_nodes):
+            return None
+        arguments = torch.fx.node.map_arg(one.args, values.__getitem__)
+        keywords = {key: value for key, value in one.kwargs.items() if key not in ("device", "layout", "pin_memory")}
+        values[one] = one.target(*arguments, **torch.fx.node.map_arg(keywords, values.__getitem__))  # type: ignore[operator]
+    return values[node]
+
+
+def _before(node: Node, stop: Node) -> list[Node]:
+    """Return a node and all that it is computed from, each after its operands."""
+    seen: set[Node] = {stop}
+    ordered: list[Node] = []
+    waiting: list[tuple[Node, bool]] = [(node, False)]
+    while waiting:
+        current, ready = waiting.pop()
+        if ready:
+            ordered.append(current)
+        elif current not in seen:
+            seen.add(current)
+            waiting.append((current, True))
+            waiting.extend((operand, False) for operand in current.all_input_nodes)
+    return ordered
