@@ -22,6 +22,7 @@ from simulator.bf16 import round_to_bf16
 from simulator.number_codes import elements, round_to_elements
 
 INT4_GROUP, INT4_RECENT = 64, 128  # transformers 5.24: q_group_size and residual_length of QuantizedLayer
+MOST = 2.0**126  # two values of a group less each other are finite below it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,15 +51,22 @@ class CodedCache:
 def code_cache(values: Floats, number_format: NumberFormat, tensor_scale: float = 1.0) -> CodedCache:
     """Return a cache [heads, tokens, head dimension] in a format; `tensor_scale` is that of fp8.
 
-    Raises UserError for a format that caches do not have, and for values that are not finite.
+    Raises UserError for a format that caches do not have, and for values that are not finite or too large.
     """
     values = np.asarray(values, dtype=np.float32)
-    if number_format not in CACHE_STORAGE or not np.isfinite(values).all():
+    if number_format not in CACHE_STORAGE:
         raise UserError(
             where="KV cache",
-            expected=f"finite values in one of {', '.join(CACHE_STORAGE)}",
+            expected=f"one of {', '.join(CACHE_STORAGE)}",
             found=str(number_format),
             way_out="choose one of these with --kv",
+        )
+    if not (np.abs(values) < MOST).all():
+        raise UserError(
+            where=f"KV cache to be stored as {number_format}",
+            expected="finite values below 2^126",
+            found="a NaN, an infinity or a larger value",
+            way_out="check the values that were computed",
         )
     match number_format:
         case NumberFormat.INT4:
@@ -92,4 +100,4 @@ def _int4(values: Floats) -> CodedCache:
     scales = np.where(span > 0, span, np.float32(1))
     shifted = round_to_bf16(grouped - low[..., None])
     codes = np.clip(np.rint(round_to_bf16(shifted / scales[..., None])), 0, 15)
-    return CodedCache(codes.reshape(heads, old, -1)[..., :width], scales, -low, INT4_GROUP, recent)
+    return CodedCache(codes.reshape(heads, old, groups * INT4_GROUP)[..., :width], scales, -low, INT4_GROUP, recent)
