@@ -28,21 +28,19 @@ def decode_int8(weight: NDArray[np.int8], scale: Floats) -> DecodedMatrix:
     return DecodedMatrix(weight.astype(np.float32), scales, whole_block((outputs, inputs), (outputs // len(scales), 0)))
 
 
-def decode_awq(qweight: Words, qzeros: Words, scales: Floats) -> DecodedMatrix:
-    """Return a matrix of AWQ's GEMM layout."""
+def decode_awq(qweight: Words, qzeros: Words, scales: Floats, group: int) -> DecodedMatrix:
+    """Return a matrix of AWQ's GEMM layout, in groups of `group` inputs."""
     codes = unpack_words(qweight, 1, AWQ_ORDER)
     zeros = unpack_words(qzeros, 1, AWQ_ORDER)
-    inputs, group = len(codes), -(-len(codes) // len(scales))
-    return _grouped(codes, zeros.astype(np.int64), scales, np.arange(inputs) // group, group)
+    return _grouped(codes, zeros.astype(np.int64), scales, np.arange(len(codes)) // group, group)
 
 
 def decode_gptq(
-    qweight: Words, qzeros: Words, scales: Floats, groups_of: NDArray[np.int32] | None, zero_offset: int
+    qweight: Words, qzeros: Words, scales: Floats, groups_of: NDArray[np.int32] | None, zero_offset: int, group: int
 ) -> DecodedMatrix:
     """Return a matrix of GPTQ's layout; `groups_of` is g_idx, the group of each input, None where they are in order."""
     codes = unpack_words(qweight, 0)
     zeros = unpack_words(qzeros, 1).astype(np.int64) + zero_offset
-    group = -(-len(codes) // len(scales))
     columns = np.arange(len(codes)) // group if groups_of is None else groups_of.astype(np.int64)
     return _grouped(codes, zeros, scales, columns, group)
 
@@ -59,11 +57,12 @@ def gptq_zero_offset(qzeros: Words, symmetric: bool, labelled: int) -> int:
     return labelled
 
 
-def decode_packed(packed: Words, scales: Floats, zeros: Words | None, shape: tuple[int, int]) -> DecodedMatrix:
+def decode_packed(
+    packed: Words, scales: Floats, zeros: Words | None, shape: tuple[int, int], group: int
+) -> DecodedMatrix:
     """Return a matrix of compressed-tensors' pack-quantized layout; `shape` is (N, K) before packing."""
     outputs, inputs = shape
     codes = unpack_words(packed, 1)[:, :inputs].astype(np.float32)
-    group = -(-inputs // scales.shape[1])
     points = np.full(scales.shape, MIDDLE_CODE, dtype=np.float32)
     if zeros is not None:
         points = unpack_words(zeros, 0)[:outputs].astype(np.float32)

@@ -13,7 +13,8 @@ from compiler.checkpoint.integers import decode_awq, decode_gptq, decode_int8, d
 from compiler.checkpoint.layouts import Layout, StoredLayer, layers_of
 from compiler.checkpoint.listing import StoredTensor, list_tensors
 from compiler.checkpoint.matrix import DecodedMatrix, whole_block
-from compiler.checkpoint.shapes import require_shapes
+from compiler.checkpoint.packing import CODES_PER_WORD
+from compiler.checkpoint.shapes import group_size, require_shapes
 from compiler.checkpoint.tensors import read_tensor
 from configs.errors import UserError
 from configs.quantization import Quantization, load_quantization
@@ -73,13 +74,15 @@ def _decode(layer: StoredLayer, quantization: Quantization | None, expert: int |
         case Layout.INT8:
             return decode_int8(read(".weight"), read_scale(".weight_scale"))
         case Layout.AWQ:
-            return decode_awq(read(".qweight"), read(".qzeros"), read(".scales"))
+            qweight = read(".qweight")
+            return decode_awq(qweight, read(".qzeros"), read(".scales"), group_size(quantization, len(qweight)))
         case Layout.GPTQ:
             return _gptq(layer, quantization)
         case Layout.PACKED_INT4:
             zeros = read(".weight_zero_point") if ".weight_zero_point" in layer.tensors else None
             outputs, inputs = read(".weight_shape").tolist()
-            return decode_packed(read(".weight_packed"), read(".weight_scale"), zeros, (outputs, inputs))
+            group = group_size(quantization, inputs)
+            return decode_packed(read(".weight_packed"), read(".weight_scale"), zeros, (outputs, inputs), group)
         case Layout.FP8:
             suffix = ".weight_scale_inv" if ".weight_scale_inv" in layer.tensors else ".weight_scale"
             return _fp8(read(".weight"), read_scale(suffix), quantization)
@@ -108,7 +111,8 @@ def _gptq(layer: StoredLayer, quantization: Quantization | None) -> DecodedMatri
     found = {suffix: read_tensor(tensor) for suffix, tensor in layer.tensors.items()}
     zeros = found[".qzeros"]
     offset = gptq_zero_offset(zeros, quantization.symmetric, quantization.zero_offset)
-    return decode_gptq(found[".qweight"], zeros, found[".scales"], found.get(".g_idx"), offset)
+    group = group_size(quantization, len(found[".qweight"]) * CODES_PER_WORD)
+    return decode_gptq(found[".qweight"], zeros, found[".scales"], found.get(".g_idx"), offset, group)
 
 
 def _fp8(weight: Array, scales: Array, quantization: Quantization | None) -> DecodedMatrix:

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from compiler.checkpoint.layouts import Layout, StoredLayer
+from compiler.checkpoint.layouts import ROLES, Layout, Role, StoredLayer
 from compiler.checkpoint.matrix import whole_block
 from compiler.checkpoint.packing import CODES_PER_WORD
 from configs.errors import UserError
@@ -11,11 +11,20 @@ from configs.quantization import Quantization
 from configs.quantization.record import WHOLE
 
 Shape = tuple[int, ...]
+DIMENSIONS = {Layout.MXFP4_BLOCKS: (3, 4)}  # of a layer's values; those of all experts may be one tensor
 MX_GROUP, NV_GROUP = STORAGE[NumberFormat.MXFP4].group, STORAGE[NumberFormat.NVFP4].group
 
 
 def require_shapes(layer: StoredLayer, quantization: Quantization | None) -> None:
     """Raise UserError naming the first tensor of a layer whose shape does not fit that of its values."""
+    values = next(tensor for suffix, tensor in layer.tensors.items() if ROLES[suffix] is Role.VALUES)
+    if len(values.shape) not in DIMENSIONS.get(layer.layout, (2,)):
+        raise UserError(
+            where=f"tensor {values.name}",
+            expected="a matrix",
+            found=f"shape {list(values.shape)}",
+            way_out="ask for the weight of a linear layer",
+        )
     for suffix, expected in _expected(layer, quantization).items():
         found = layer.tensors[suffix].shape
         if found not in expected:
@@ -50,13 +59,23 @@ def _expected(layer: StoredLayer, quantization: Quantization | None) -> dict[str
             outputs, half = shapes[".weight" if layer.layout is Layout.NVFP4 else ".weight_packed"]
             tensor = ".weight_scale_2" if layer.layout is Layout.NVFP4 else ".weight_global_scale"
             return {".weight_scale": ((outputs, -(-half * 2 // NV_GROUP)),), tensor: ((), (1,))}
-        case Layout.PLAIN | Layout.PACKED_INT4:
+        case Layout.PACKED_INT4:
+            outputs, words = shapes[".weight_packed"]
+            groups = -(-words * CODES_PER_WORD // group_size(quantization, words * CODES_PER_WORD))
+            zeros = {".weight_zero_point": ((-(-outputs // CODES_PER_WORD), groups),)}
+            scales = {".weight_scale": ((outputs, groups),), ".weight_shape": ((2,),)}
+            return scales | (zeros if ".weight_zero_point" in shapes else {})
+        case Layout.PLAIN:
             return {}
 
 
+def group_size(quantization: Quantization | None, inputs: int) -> int:
+    """Return how many inputs share a scale: those of the settings, or all of them."""
+    return quantization.group if quantization and quantization.group else inputs
+
+
 def _grouped(inputs: int, outputs: int, quantization: Quantization | None) -> dict[str, tuple[Shape, ...]]:
-    size = quantization.group if quantization and quantization.group else inputs
-    groups = -(-inputs // size)
+    groups = -(-inputs // group_size(quantization, inputs))
     return {".scales": ((groups, outputs),), ".qzeros": ((groups, outputs // CODES_PER_WORD),)}
 
 

@@ -15,6 +15,7 @@ from configs.number_format import STORAGE, NumberFormat
 from configs.quantization import Quantization
 
 RUN_TIME_SCALES = "scales at run time"
+CODE_TYPES = ("F8_E4M3", "F8_E5M2", "I8", "U8", "F4")
 
 FORMATS = {
     Layout.INT8: NumberFormat.INT8,
@@ -64,6 +65,7 @@ def stored_summary(folder: Path) -> StoredSummary:
             _add(rows, _format_name(layer, checkpoint.quantization), _matrices(layer), _parts(layer.tensors.values()))
             quantised.update(tensor.name for tensor in layer.tensors.values())
     _require_declared(checkpoint, rows)
+    _require_known(checkpoint, quantised)
     for tensor in checkpoint.tensors.values():
         if tensor.name not in quantised:
             run_time = ROLES.get(suffix_of(tensor.name)) is Role.RUN_TIME
@@ -109,6 +111,18 @@ def _require_declared(checkpoint: Checkpoint, rows: dict[str, FormatRow]) -> Non
             found=f"layers in {', '.join(rows)}" if rows else "none that are quantised",
             way_out="check that config.json is that of these files",
         )
+
+
+def _require_known(checkpoint: Checkpoint, quantised: set[str]) -> None:
+    """Refuse matrices of codes without scales that are known: their bytes alone say nothing."""
+    for tensor in checkpoint.tensors.values():
+        if tensor.name not in quantised and tensor.element_type in CODE_TYPES and len(tensor.shape) > 1:
+            raise UserError(
+                where=f"tensor {tensor.name}",
+                expected=f"{tensor.element_type} only in a layer with scales, named as one of {', '.join(ROLES)}",
+                found="a name that is not known",
+                way_out="give the unquantised checkpoint and choose a format with --weights",
+            )
 
 
 def _notes(quantization: Quantization | None) -> tuple[str, ...]:

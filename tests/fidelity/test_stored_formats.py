@@ -40,28 +40,28 @@ def test_int8_of_ours_gives_what_torch_multiplies_with() -> None:
 
 def test_awq_is_what_autoawq_packs_and_reads() -> None:
     kept = read_arrays(DATA / "autoawq.json")
-    found = decode_awq(kept["qweight"], kept["qzeros"], kept["scales"])
+    found = decode_awq(kept["qweight"], kept["qzeros"], kept["scales"], 32)
     assert np.array_equal(found.values_float32(), kept["values"].T)
 
 
 def test_gptq_with_act_order_and_a_zero_point_of_sixteen_is_what_auto_gptq_packs_and_reads() -> None:
     kept = read_arrays(DATA / "auto_gptq.json")
-    found = decode_gptq(kept["qweight"], kept["qzeros"], kept["scales"], kept["g_idx"], 1)
+    found = decode_gptq(kept["qweight"], kept["qzeros"], kept["scales"], kept["g_idx"], 1, 32)
     assert found.elements.min() == -16
     assert np.array_equal(found.values_float32(), kept["values"].T)
 
 
 def test_the_second_version_of_gptq_differs_by_the_zero_points_that_are_stored() -> None:
     kept = read_arrays(DATA / "auto_gptq.json")
-    first = decode_gptq(kept["qweight"], kept["qzeros"], kept["scales"], kept["g_idx"], 1)
-    second = decode_gptq(kept["qweight"], kept["qzeros"], kept["scales"], kept["g_idx"], 0)
+    first = decode_gptq(kept["qweight"], kept["qzeros"], kept["scales"], kept["g_idx"], 1, 32)
+    second = decode_gptq(kept["qweight"], kept["qzeros"], kept["scales"], kept["g_idx"], 0, 32)
     assert np.array_equal(second.values() - first.values(), first.scale_of_each())
 
 
 def test_packed_int4_with_zero_points_is_what_compressed_tensors_reads() -> None:
     kept = read_arrays(DATA / "compressed_tensors.json")
     shape = kept["int4_values"].shape
-    found = decode_packed(kept["int4_packed"], kept["int4_scales"], kept["int4_zeros"], (shape[0], shape[1]))
+    found = decode_packed(kept["int4_packed"], kept["int4_scales"], kept["int4_zeros"], (shape[0], shape[1]), 32)
     assert np.array_equal(found.values_float32(), kept["int4_values"])
 
 
@@ -150,6 +150,22 @@ def test_fp8_of_ours_is_what_torch_casts_to() -> None:
     found = quantise(values, NumberFormat.FP8)
     scaled = torch.tensor(values) / (torch.tensor(values).abs().max() / 448)
     assert np.array_equal(found.elements, scaled.to(torch.float8_e4m3fn).to(torch.float32).numpy())
+
+
+def test_fp8_beyond_its_range_saturates_as_torch_has_it_and_ml_dtypes_does_not() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.array([449.0, 464.0, 465.0, -1e9], dtype=np.float32)
+    found = round_to_elements(values, NumberFormat.FP8)
+    assert found.tolist() == [448, 448, 448, -448]
+    assert torch.tensor(values[:2]).to(torch.float8_e4m3fn).to(torch.float32).tolist() == [448, 448]
+    assert np.isnan(values.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)).tolist() == [False, False, True, True]
+
+
+def test_nan_codes_of_a_checkpoint_stay_nan() -> None:
+    eight = decode_fp8(np.array([[0x7F, 0xFF, 0x38]], dtype=np.uint8), np.ones((1, 1), dtype=np.float32), (0, 0))
+    four = decode_mxfp4(np.zeros((1, 16), dtype=np.uint8), np.array([[255]], dtype=np.uint8))
+    assert np.isnan(eight.values()).tolist() == [[True, True, False]]
+    assert np.isnan(four.values()).all()
 
 
 def test_the_low_half_of_a_byte_is_the_even_element() -> None:

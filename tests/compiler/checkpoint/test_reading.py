@@ -11,7 +11,18 @@ from compiler.checkpoint.reading import open_checkpoint, read_layer
 from configs.errors import UserError
 from configs.number_format import NumberFormat
 from simulator.number_codes import code_values
-from tests.tiny_checkpoints import AWQ, FP8, GPTQ, MXFP4, NVFP4, awq_layer, bytes_of, gptq_layer, write_checkpoint
+from tests.tiny_checkpoints import (
+    AWQ,
+    FP8,
+    GPTQ,
+    MXFP4,
+    NVFP4,
+    awq_layer,
+    bytes_of,
+    gptq_layer,
+    words,
+    write_checkpoint,
+)
 
 pytest.importorskip("safetensors")
 
@@ -26,7 +37,10 @@ def test_an_awq_layer_is_read_from_its_three_tensors(tmp_path: Path) -> None:
     tensors = awq_layer("q", inputs=200)  # the second group is ragged
     checkpoint = open_checkpoint(write_checkpoint(tmp_path, tensors, AWQ | {"group_size": 128}))
     found = read_layer(checkpoint, "q")
+    each = found.scale_of_each()
     assert found.elements.shape == (16, 200)
+    assert np.array_equal(each[:, :128], np.repeat(tensors["q.scales"].float().numpy()[:1].T, 128, axis=1))
+    assert np.array_equal(each[:, 128:], np.repeat(tensors["q.scales"].float().numpy()[1:].T, 72, axis=1))
     assert -15 <= found.elements.min() < found.elements.max() <= 15
 
 
@@ -121,6 +135,26 @@ def test_tensors_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
         read_layer(checkpoint, "q")
 
 
+def test_packed_int4_is_read_up_to_its_own_width(tmp_path: Path) -> None:
+    tensors = {
+        "q.weight_packed": words(8, 25),
+        "q.weight_scale": torch.rand(8, 2).to(torch.bfloat16),
+        "q.weight_shape": torch.tensor([8, 198]),
+    }
+    group = {"weights": {"num_bits": 4, "type": "int", "group_size": 128, "symmetric": True}, "targets": ["Linear"]}
+    settings = {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}, "format": "pack-quantized"}
+    matrix = read_layer(open_checkpoint(write_checkpoint(tmp_path, tensors, settings)), "q")
+    assert matrix.elements.shape == (8, 198)
+    assert -8 <= matrix.elements.min() < matrix.elements.max() <= 7
+    assert matrix.block == (1, 128)
+
+
+def test_what_is_no_matrix_is_refused(tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(write_checkpoint(tmp_path, {"norm.weight": torch.ones(3)}))
+    with pytest.raises(UserError, match=r"tensor norm.weight: expected a matrix, found shape \[3\]"):
+        read_layer(checkpoint, "norm")
+
+
 def test_settings_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, awq_layer("q"), FP8)
     with pytest.raises(UserError, match=r"tensors of q: expected a layout of fp8, found .*.qweight I32"):
@@ -136,6 +170,6 @@ def test_a_name_that_is_not_there_gets_one_that_is(tmp_path: Path) -> None:
 def test_the_order_of_awq_is_that_of_the_words() -> None:
     codes = sum(nibble << (4 * nibble) for nibble in range(8))  # nibble i is i
     packed = np.array([[codes]], dtype=np.uint32).view(np.int32)
-    found = decode_awq(packed, np.zeros((1, 1), dtype=np.int32), np.ones((1, 8), dtype=np.float32))
+    found = decode_awq(packed, np.zeros((1, 1), dtype=np.int32), np.ones((1, 8), dtype=np.float32), 1)
     order = [0, 2, 4, 6, 1, 3, 5, 7]
     assert [found.elements[output, 0] for output in order] == list(range(8))

@@ -64,6 +64,14 @@ def test_settings_that_no_tensor_follows_are_refused(tmp_path: Path) -> None:
         stored_summary(write_checkpoint(tmp_path, PLAIN, AWQ))
 
 
+def test_codes_under_a_name_that_is_not_known_are_refused(tmp_path: Path) -> None:
+    tensors = {"q.weight": torch.zeros(8, 8).to(torch.float8_e4m3fn), "q.weight_scale": torch.tensor(1.0)}
+    tensors["experts.up"] = torch.zeros(2, 8, 8).to(torch.float8_e4m3fn)
+    folder = write_checkpoint(tmp_path, tensors, {"quant_method": "fp8"})
+    with pytest.raises(UserError, match=r"tensor experts.up: expected F8_E4M3 only in a layer with scales"):
+        stored_summary(folder)
+
+
 @pytest.mark.parametrize(
     "number_format", [item for item in NumberFormat if STORAGE[item].group and item != "fp8-block"]
 )
