@@ -62,9 +62,10 @@ def _expected(layer: StoredLayer, quantization: Quantization | None) -> dict[str
         case Layout.PACKED_INT4:
             outputs, words = shapes[".weight_packed"]
             groups = -(-words * CODES_PER_WORD // group_size(quantization, words * CODES_PER_WORD))
-            zeros = {".weight_zero_point": ((-(-outputs // CODES_PER_WORD), groups),)}
-            scales = {".weight_scale": ((outputs, groups),), ".weight_shape": ((2,),)}
-            return scales | (zeros if ".weight_zero_point" in shapes else {})
+            found: dict[str, tuple[Shape, ...]] = {".weight_scale": ((outputs, groups),), ".weight_shape": ((2,),)}
+            if ".weight_zero_point" in shapes:
+                found[".weight_zero_point"] = ((-(-outputs // CODES_PER_WORD), groups),)
+            return found
         case Layout.PLAIN:
             return {}
 

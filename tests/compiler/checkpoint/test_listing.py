@@ -1,5 +1,6 @@
 """Does a checkpoint folder's listing tell what is there, and in one sentence what is wrong?"""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ def test_values_come_as_numbers_and_fp8_as_codes(tmp_path: Path) -> None:
     assert read_tensor(found["norm.weight"]).tolist() == [1.0, 2.0, -0.5]
     assert read_tensor(found["proj.weight"]).tolist() == [[0x38, 0xFE]]
     assert read_tensor(found["proj.weight_scale"]).shape == ()
+
+
+def test_without_the_library_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_checkpoint(tmp_path, TENSORS)
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(UserError, match=r"expected the safetensors library.*pip install"):
+        list_tensors(folder)
 
 
 def test_pickles_are_refused_by_name(tmp_path: Path) -> None:
