@@ -8,7 +8,7 @@ Shapes and orders (K inputs, N outputs, G groups along K):
                 w = (q - (z + offset)) * s, offset 1 in the first version of the format and 0 in the second
     packed      weight_packed[N, K/8], eight inputs a word, code + 8; weight_scale[N, G]; weight_zero_point[N/8, G]
 
-Codes are 4 bits and unsigned. `z + offset` is not wrapped to 4 bits: a stored 15 is 16 (vLLM, gptq/q_gemm.cu).
+Codes are 4 bits and unsigned. `z + offset` is not wrapped to 4 bits: a stored 15 is 16 (AutoGPTQ, qlinear_cuda.py).
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Quantisation settings with a handful of keys: AWQ, GPTQ, FP8 (DeepSeek-V3) and MXFP4 (GPT-OSS).
 
-Sources of the keys: transformers 5.24, utils/quantization_config.py; AutoAWQ 0.2.9; GPTQModel 5; vLLM 0.11.
+Sources of the keys: transformers 5.24, utils/quantization_config.py; AutoAWQ 0.2.9, models/_config.py; AutoGPTQ 0.7.1,
+modeling/_base.py.
 """
 
 from configs.json_fields import JsonFields

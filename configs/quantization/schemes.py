@@ -1,7 +1,7 @@
 """Quantisation settings made of schemes of bits and groups: compressed-tensors, and NVIDIA's ModelOpt.
 
-Sources: compressed-tensors 0.20, quantization/quant_args.py and config/base.py; vLLM 0.11,
-quantization/modelopt.py for both spellings of ModelOpt (config.json and hf_quant_config.json).
+Sources: compressed-tensors 0.20, quantization/quant_args.py and config/base.py; for both spellings of ModelOpt
+(config.json and hf_quant_config.json) vLLM, quantization/modelopt.py.
 """
 
 from configs.json_fields import JsonFields
