@@ -62,7 +62,9 @@ def stored_summary(folder: Path) -> StoredSummary:
     for layer in checkpoint.layers.values():
         if layer.layout is not Layout.PLAIN:
             require_shapes(layer, checkpoint.quantization)
-            _add(rows, _format_name(layer, checkpoint.quantization), _matrices(layer), _parts(layer.tensors.values()))
+            _add(
+                rows, str(_format_of(layer, checkpoint.quantization)), _matrices(layer), _parts(layer.tensors.values())
+            )
             quantised.update(tensor.name for tensor in layer.tensors.values())
     _require_declared(checkpoint, rows)
     _require_known(checkpoint, quantised)
@@ -88,7 +90,7 @@ def _parts(tensors: Iterable[StoredTensor]) -> PartBytes:
     return PartBytes(sizes[Role.VALUES], sizes[Role.SCALES], sizes[Role.ZERO_POINTS], other)
 
 
-def _format_name(layer: StoredLayer, quantization: Quantization | None) -> NumberFormat:
+def _format_of(layer: StoredLayer, quantization: Quantization | None) -> NumberFormat:
     if layer.layout is Layout.PACKED_INT4:
         return NumberFormat.AWQ_INT4 if ".weight_zero_point" in layer.tensors else NumberFormat.INT4
     if layer.layout is Layout.FP8:
