@@ -11,7 +11,7 @@ as many as the accumulators in use hold for the `reuse` vectors that share an op
 
 A column here is one access of `lanes` stored values, of which a column of the device holds one or more in a 16-bit
 format, twice or four times as many in a narrower one (`Packing`). Where values share scales, a slot's columns stand in
-chunks, each behind a column of the device that holds the chunk's scales, and g counts those too.
+chunks, each behind a column of the device that holds the chunk's scales and zero points, and g counts those too.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def packing(storage: Storage, pool: PoolShape) -> Packing:
         return Packing(per_column)
     lanes = np.asarray(pool.lanes)
     group = np.maximum(storage.group // lanes, 1)
-    scales_per_column = np.maximum(lanes * pool.column_accesses * INPUT_BITS // storage.scale_bits, 1)
+    scales_per_column = np.maximum(lanes * pool.column_accesses * INPUT_BITS // storage.group_bits, 1)
     return Packing(per_column, plain(group), plain(scales_per_column * group))
 
 

@@ -3,11 +3,13 @@
 A stored value is an element of a small grid; what it stands for is element x scale. Elements of every format have at
 most 11 significant bits, so that their products with bf16 inputs are exact in fp32. A scale that all values of one
 result share is the host's to multiply in; one that changes along the reduction (a `group`) lies in the row beside its
-values and is the unit's. `simulator.number_codes` holds the grids and the rounding to them.
+values and is the unit's. A zero point (awq-int4, gptq-int4) lies beside its group's scale; a decoder takes it off each
+code, so that elements are code - zero point. `simulator.number_codes` holds the grids and the rounding to them.
 
-Sources: OCP Microscaling Formats 1.0 (mxfp4: fp4 e2m1, 32 values to a power of two); NVIDIA's description of NVFP4
-(fp4 e2m1, 16 values to an fp8 e4m3 scale, one fp32 scale per tensor); OCP 8-bit floating point 1.0 (e4m3); DeepSeek-V3
-(fp8 in blocks of 128 x 128, a fp32 scale each; every output keeps its own copy of its blocks' scales here).
+Sources: AutoAWQ and GPTQModel (4-bit codes, 128 values to an fp16 scale and a 4-bit zero point); OCP Microscaling
+Formats 1.0 (mxfp4: fp4 e2m1, 32 values to a power of two); NVIDIA's description of NVFP4 (fp4 e2m1, 16 values to an fp8
+e4m3 scale, one fp32 scale per tensor); OCP 8-bit floating point 1.0 (e4m3); DeepSeek-V3 (fp8 in blocks of 128 x 128, a
+fp32 scale each; every output keeps its own copy of its blocks' scales here).
 """
 
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ class NumberFormat(StrEnum):
     FP8 = "fp8"
     FP8_BLOCK = "fp8-block"
     INT4 = "int4"
+    AWQ_INT4 = "awq-int4"
+    GPTQ_INT4 = "gptq-int4"
     MXFP4 = "mxfp4"
     NVFP4 = "nvfp4"
 
@@ -31,6 +35,7 @@ class NumberFormat(StrEnum):
 class Storage:
     """`bits` of a value; `group` values along the reduction share a scale of `scale_bits` in the row (0: none does).
 
+    A group with a zero point has `zero_bits` for it beside the scale.
     `host_scale` says that results are multiplied by a scale at the host: per output for weights, per token for caches.
     """
 
@@ -38,6 +43,12 @@ class Storage:
     group: int = 0
     scale_bits: int = 0
     host_scale: bool = False
+    zero_bits: int = 0
+
+    @property
+    def group_bits(self) -> int:
+        """Bits that lie in the row for each group: its scale and its zero point."""
+        return self.scale_bits + self.zero_bits
 
 
 STORAGE = {
@@ -47,6 +58,8 @@ STORAGE = {
     NumberFormat.FP8: Storage(8, host_scale=True),
     NumberFormat.FP8_BLOCK: Storage(8, group=128, scale_bits=32),
     NumberFormat.INT4: Storage(4, group=128, scale_bits=16),
+    NumberFormat.AWQ_INT4: Storage(4, group=128, scale_bits=16, zero_bits=4),
+    NumberFormat.GPTQ_INT4: Storage(4, group=128, scale_bits=16, zero_bits=4),
     NumberFormat.MXFP4: Storage(4, group=32, scale_bits=8),
     NumberFormat.NVFP4: Storage(4, group=16, scale_bits=8, host_scale=True),
 }
@@ -69,6 +82,6 @@ def accesses_per_column(storage: Storage) -> int:
 
 
 def stored_bytes(outputs: int, inputs: int, storage: Storage) -> int:
-    """Return the bytes of a matrix of outputs x inputs with the scales that lie beside its values."""
+    """Return the bytes of a matrix of outputs x inputs with the scales and zero points that lie beside its values."""
     groups = -(-inputs // storage.group) if storage.group else 0
-    return -(-outputs * (inputs * storage.bits + groups * storage.scale_bits) // 8)
+    return -(-outputs * (inputs * storage.bits + groups * storage.group_bits) // 8)

@@ -1,8 +1,9 @@
 """Elements of every number format as float32, and the rounding of real tensors to elements and scales.
 
-`elements` is the one definition of each grid: what a code stands for. `quantise` rounds to nearest, ties to the even
-code, with the scale that takes the largest magnitude of each shared block to the largest element (a power of two for
-mxfp4, an fp8 e4m3 value for nvfp4, bf16 for int4 groups).
+`elements` is the one definition of each grid, `code_values` gives what each bit pattern stands for, from that grid.
+Values are rounded to the nearest element, ties to the even one. Elements of the formats with zero points are code -
+zero point: codes are 0..15, zero points 0..15, or 1..16 in the older GPTQ files, which store one less.
+`compiler.checkpoint` has the definition of each format as a whole: which scale a block gets, and how files store it.
 """
 
 from dataclasses import dataclass
@@ -11,14 +12,19 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.number_format import NumberFormat, Storage
+from configs.number_format import STORAGE, NumberFormat
 from simulator.bf16 import round_to_bf16
 
 Floats = NDArray[np.float32]
 
 FP4_MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 FP8_LARGEST = 448.0
-INTEGER_LIMITS = {8: 127, 4: 7}
+INTEGER_RANGES = {
+    NumberFormat.INT8: (-127, 127),
+    NumberFormat.INT4: (-7, 7),
+    NumberFormat.AWQ_INT4: (-15, 15),
+    NumberFormat.GPTQ_INT4: (-16, 15),
+}
 LOWEST_FP8_SCALE = 2.0**-9  # the smallest e4m3 value above zero
 
 
@@ -26,15 +32,25 @@ LOWEST_FP8_SCALE = 2.0**-9  # the smallest e4m3 value above zero
 def elements(number_format: NumberFormat) -> Floats:
     """Return every element of a format of up to 8 bits, in rising order (-0 and NaN codes left out)."""
     match number_format:
-        case NumberFormat.INT8 | NumberFormat.INT4:
-            largest = INTEGER_LIMITS[8 if number_format is NumberFormat.INT8 else 4]
-            return np.arange(-largest, largest + 1, dtype=np.float32)
+        case NumberFormat.INT8 | NumberFormat.INT4 | NumberFormat.AWQ_INT4 | NumberFormat.GPTQ_INT4:
+            lowest, highest = INTEGER_RANGES[number_format]
+            return np.arange(lowest, highest + 1, dtype=np.float32)
         case NumberFormat.FP8 | NumberFormat.FP8_BLOCK:
             return _mirrored(_fp8_magnitudes())
         case NumberFormat.MXFP4 | NumberFormat.NVFP4:
             return _mirrored(np.array(FP4_MAGNITUDES, dtype=np.float32))
         case NumberFormat.BF16 | NumberFormat.FP16:
             raise ValueError(f"{number_format}: its elements are not listed, they are rounded to")
+
+
+@lru_cache
+def code_values(number_format: NumberFormat) -> Floats:
+    """Return what every code of an fp8 or fp4 format stands for, -0 and NaN included; codes are sign and magnitude."""
+    grid = elements(number_format)
+    magnitudes = grid[len(grid) // 2 :]
+    half = np.full(1 << (STORAGE[number_format].bits - 1), np.nan, dtype=np.float32)
+    half[: len(magnitudes)] = magnitudes
+    return np.concatenate([half, -half])
 
 
 def round_to_elements(values: Floats, number_format: NumberFormat) -> Floats:
@@ -56,7 +72,7 @@ def round_to_elements(values: Floats, number_format: NumberFormat) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantised:
-    """A matrix as it is stored: elements[n, k], scales[n, groups] (float32), and one host scale per output or 1."""
+    """A matrix as devices store it: elements[n, k], scales[n, groups] (float32), and one host scale per output or 1."""
 
     elements: Floats
     scales: Floats
@@ -70,26 +86,6 @@ class Quantised:
         return values
 
 
-def quantise(values: Floats, number_format: NumberFormat, storage: Storage) -> Quantised:
-    """Round a matrix [outputs, inputs] to a format; `storage` says which values share a scale."""
-    outputs, inputs = values.shape
-    host = np.ones(outputs, dtype=np.float32)
-    largest = _largest_element(number_format)
-    if storage.host_scale:
-        reach = largest * (FP8_LARGEST if storage.group else 1.0)
-        host = _nonzero(np.abs(values).max(axis=1, initial=0) / np.float32(reach))
-        values = (values / host[:, None]).astype(np.float32)
-    if not storage.group:
-        return Quantised(round_to_elements(values, number_format), np.ones((outputs, 0), dtype=np.float32), host)
-    groups = -(-inputs // storage.group)
-    padded = np.zeros((outputs, groups * storage.group), dtype=np.float32)
-    padded[:, :inputs] = values
-    blocks = padded.reshape(outputs, groups, storage.group)
-    scales = round_to_scale(np.abs(blocks).max(axis=2) / np.float32(largest), number_format)
-    scaled = (blocks / scales[:, :, None]).reshape(outputs, -1)[:, :inputs].astype(np.float32)
-    return Quantised(round_to_elements(scaled, number_format), scales, host)
-
-
 def round_to_scale(wanted: Floats, number_format: NumberFormat) -> Floats:
     """Return scales of a group format that are as large as wanted, or the next larger: no element is cut off."""
     match number_format:
@@ -101,13 +97,9 @@ def round_to_scale(wanted: Floats, number_format: NumberFormat) -> Floats:
             return grid[np.minimum(np.searchsorted(grid, wanted), len(grid) - 1)]
         case NumberFormat.INT4:
             return _nonzero(round_to_bf16(wanted * np.float32(1 + 2.0**-8)))
+        case NumberFormat.AWQ_INT4 | NumberFormat.GPTQ_INT4:
+            return _nonzero(round_to_elements(wanted * np.float32(1 + 2.0**-10), NumberFormat.FP16))
     return _nonzero(wanted)
-
-
-def _largest_element(number_format: NumberFormat) -> float:
-    if number_format in (NumberFormat.BF16, NumberFormat.FP16):
-        return 1.0
-    return float(elements(number_format)[-1])
 
 
 def _fp8_magnitudes() -> Floats:

@@ -51,6 +51,13 @@ def test_every_schedule_of_a_small_model_passes_in_narrow_formats_and_with_sever
     assert {item.mapping for item in found if item.report.startswith("not legal")} == {"kernel cent"}
 
 
+def test_matrices_with_zero_points_beside_their_scales_pass() -> None:
+    shapes = small_workload("llama", 1, 700, StoredFormats(NumberFormat.AWQ_INT4)).schedulables
+    found = list(check_model(shapes, SYSTEM, 1, 0))
+    assert all(item.passed for item in found), [item.report for item in found if not item.passed]
+    assert {item.mapping for item in found if item.kernels} >= {"hand", "overlapped", "tuned", "random"}
+
+
 def test_a_format_that_the_units_do_not_take_is_refused() -> None:
     workload = small_workload("llama", 1, 700, StoredFormats(NumberFormat.INT4))
     with pytest.raises(UserError, match="int4"):

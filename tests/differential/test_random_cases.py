@@ -100,7 +100,7 @@ def test_the_cases_are_as_many_and_as_mixed_as_they_say() -> None:
     random = Random(0)
     assert BATCHES * (LINEAR_PER_BATCH + ATTENTION_PER_BATCH) >= 2000
     linear, attention = linear_cases(random), attention_cases(random)
-    drawn = [next(linear) for _ in range(LINEAR_PER_BATCH)]
+    drawn = [next(linear) for _ in range(2 * LINEAR_PER_BATCH)]
     assert {case.shape.weights for case in drawn} == set(NumberFormat)
     assert any(any(item.spills for item in case.passes) for case in drawn)
     units = {(item.latched, item.together > 1, case.pool.column_accesses > 1) for case in drawn for item in case.passes}

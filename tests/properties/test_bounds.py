@@ -43,6 +43,7 @@ PROBLEMS = {
     "mixtral, batch 4": {"family": "mixtral", "batch": 4},
     "int8 and fp8": {"formats": StoredFormats(NumberFormat.INT8, NumberFormat.FP8), "context": 4000},
     "mxfp4 and int4, 3 queries": {"formats": NARROW, "context": 4000, "queries": 3},
+    "awq-int4 and int8": {"formats": StoredFormats(NumberFormat.AWQ_INT4, NumberFormat.INT8), "context": 4000},
 }
 
 
