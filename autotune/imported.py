@@ -8,7 +8,7 @@ from compiler.graph import Graph
 from compiler.passes import PassRun
 from compiler.tasks import TaskGraph, tasks_of
 from compiler.workload import Workload, workload_of
-from configs.model_config import ModelConfig, load_model_config
+from configs.model_config import ModelConfig
 
 CAPTURED = "captured"
 
@@ -25,9 +25,13 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The graph after raising and after every pass, in order; tasks and workload of the last one."""
+    """The graph after raising and after every pass, in order; tasks and workload of the last one.
 
-    config: ModelConfig
+    The configuration is there for models of the built-in families.
+    """
+
+    name: str
+    config: ModelConfig | None
     graphs: tuple[tuple[str, Graph], ...]
     tasks: TaskGraph
     workload: Workload
@@ -41,18 +45,16 @@ class Imported:
 
 def import_in_stages(settings: RunSettings) -> Imported:
     """Import a model and keep what every stage made; raises UserError for a model that cannot be imported."""
-    config = load_model_config(settings.model)
-    from compiler.frontend import capture
+    from compiler.importing import built_in_config, capture_named
     from compiler.passes import run_passes
-    from compiler.raising.assemble import raise_program
 
     started = perf_counter()
-    program = capture(config, settings.batch * settings.speculative, settings.context)
+    step = capture_named(settings.model, settings.batch * settings.speculative, settings.context)
     captured = perf_counter()
-    raised = raise_program(program, config.name).graph
+    raised = step.raised().graph
     times = [
         StageTime("export with torch", captured - started),
-        StageTime("raising", perf_counter() - captured, len(program.graph.nodes), len(raised.ops)),
+        StageTime("raising", perf_counter() - captured, len(step.program.graph.nodes), len(raised.ops)),
     ]
     graphs = [(CAPTURED, raised)]
 
@@ -63,8 +65,7 @@ def import_in_stages(settings: RunSettings) -> Imported:
     graph = run_passes(raised, observer=observe)
     started = perf_counter()
     tasks = tasks_of(graph)
-    workload = workload_of(
-        tasks, config.name, settings.batch, settings.context, settings.formats(), settings.speculative
-    )
+    workload = workload_of(tasks, step.name, settings.batch, settings.context, settings.formats(), settings.speculative)
     times.append(StageTime("tasks", perf_counter() - started, len(graph.ops), len(tasks.tasks)))
-    return Imported(config, tuple(graphs), tasks, workload, tuple(times))
+    config = built_in_config(settings.model) if ":" not in settings.model else None
+    return Imported(step.name, config, tuple(graphs), tasks, workload, tuple(times))

@@ -13,7 +13,6 @@ from autotune.suite import SuiteProblem
 from autotune.suite_settings import scenarios_of
 from compiler.workload import BF16_THROUGHOUT, StoredFormats, Workload, workload_of
 from configs.device import Device, load_device
-from configs.model_config import load_model_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +107,8 @@ def import_workload(
     model: str, batch: int, context: int, formats: StoredFormats = BF16_THROUGHOUT, queries: int = 1
 ) -> Workload:
     """Capture the full-size model and describe its decode step; raises UserError for a model it cannot import."""
-    config = load_model_config(model)
-    from compiler.frontend import import_model
-    from compiler.passes import run_passes
+    from compiler.importing import import_named
     from compiler.tasks import tasks_of
 
-    graph = run_passes(import_model(config, batch * queries, context))
-    return workload_of(tasks_of(graph), config.name, batch, context, formats, queries)
+    found = import_named(model, batch * queries, context)
+    return workload_of(tasks_of(found.graph), found.name, batch, context, formats, queries)

@@ -18,7 +18,6 @@ ALIASES = {"llama": "llama-3.1-8b", "mistral": "mistral-7b", "mixtral": "mixtral
 # Keys that change the computation in ways we do not model: key -> (values that change nothing, way out).
 REFUSED_KEYS: dict[str, tuple[tuple[object, ...], str]] = {
     "auto_map": ((None,), "remote code is never run: use a model type that is built in"),
-    "quantization_config": ((None,), "give the unquantised config: formats are chosen by the scenario"),
     "partial_rotary_factor": ((None, 1, 1.0), "use a model with full rotary embeddings"),
     "use_sliding_window": ((None, False), "windows that differ from layer to layer are not supported"),
 }
@@ -79,17 +78,36 @@ def load_model_config(name_or_path: str | Path) -> ModelConfig:
 
     Raises UserError naming the key or the name that is wrong.
     """
-    text = str(name_or_path)
+    text, path = str(name_or_path), Path(name_or_path)
+    fields = config_fields(name_or_path)
     if text in ALIASES or text in built_in_models():
-        name = ALIASES.get(text, text)
-        return parse_model_config(read_json_object(MODELS_FOLDER / f"{name}.json"), name)
-    path = Path(name_or_path)
+        return parse_model_config(fields, ALIASES.get(text, text))
     if path.is_dir():
-        return parse_model_config(read_json_object(path / "config.json"), path.resolve().name)
+        return parse_model_config(fields, path.resolve().name)
+    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    return parse_model_config(fields, " ".join(name.split()))  # a name stands in one line of every text
+
+
+def is_built_in_family(fields: JsonFields) -> bool:
+    """Tell whether a configuration is of a family that needs no other library, without settings beyond it."""
+    plain = all(fields.values.get(key) in harmless for key, (harmless, _) in REFUSED_KEYS.items() if key != "auto_map")
+    scaling = fields.values.get("rope_scaling") or fields.values.get("rope_parameters") or {}
+    kind = scaling.get("rope_type", scaling.get("type", "default")) if isinstance(scaling, dict) else "default"
+    return fields.values.get("model_type") in tuple(ModelType) and plain and kind in ("default", "llama3")
+
+
+def config_fields(name_or_path: str | Path) -> JsonFields:
+    """Return the fields of the configuration that a built-in model's name, an alias or a path stands for.
+
+    Raises UserError for a name that is not known and for a file that cannot be read.
+    """
+    text, path = str(name_or_path), Path(name_or_path)
+    if text in ALIASES or text in built_in_models():
+        return read_json_object(MODELS_FOLDER / f"{ALIASES.get(text, text)}.json")
+    if path.is_dir():
+        return read_json_object(path / "config.json")
     if path.exists() or path.suffix == ".json" or len(path.parts) > 1:
-        name = path.resolve().parent.name if path.name == "config.json" else path.stem
-        name = " ".join(name.split())  # a name stands in one line of every text
-        return parse_model_config(read_json_object(path), name)
+        return read_json_object(path)
     known = (*ALIASES, *built_in_models())
     close = difflib.get_close_matches(text.lower(), known, n=3, cutoff=0.5)
     raise UserError(

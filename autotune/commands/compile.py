@@ -79,7 +79,7 @@ def compile_command(
     require_known(settings, aim=kind is Kind.AIM)
     imported = import_in_stages(settings)
     if kind is Kind.GRAPH and dump is None:
-        form, title = graph_form(imported, operator), imported.config.name
+        form, title = graph_form(imported, operator), imported.name
     else:
         compiled = _compiled(settings, imported, kind, mapping, run, point, whole=not operator)
         form, title = prepared(kind, imported, compiled, operator, limit), compiled.title

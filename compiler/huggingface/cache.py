@@ -40,7 +40,9 @@ class LayerShapes:
 
 def shapes_of(layer: Any, context: int) -> LayerShapes:
     """Return what a layer of transformers' own cache holds after one token, with the token axis at full length."""
-    caches, index, types = [], (), {}
+    caches: list[tuple[int, ...]] = []
+    index: tuple[int, ...] = ()
+    types: dict[str, torch.dtype] = {}
     if isinstance(getattr(layer, "keys", None), Tensor):
         for name, one in (("key_cache", layer.keys), ("value_cache", layer.values)):
             caches.append((*one.shape[:2], context, one.shape[3]))

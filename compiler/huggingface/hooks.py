@@ -83,7 +83,8 @@ def _attend_to_latents(
     weight = module.kv_b_proj.weight
     absorbed = marks.head_linear(query[..., :plain], weight, 0, plain, True)
     attended = marks.latent_attention(absorbed, query[..., plain:], latents, keys, mask, scale)
-    return marks.head_linear(attended, weight, plain, value, False).transpose(1, 2)
+    values: Tensor = marks.head_linear(attended, weight, plain, value, False)
+    return values.transpose(1, 2)
 
 
 def keep_latents(latents: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -98,7 +99,7 @@ def prepare(model: nn.Module) -> None:
         if config is not None and hasattr(config, "_experts_implementation_internal"):
             config._experts_implementation_internal = NAME
         if hasattr(module, "expand_kv") and getattr(module.kv_b_proj, "bias", None) is None:
-            module.expand_kv = keep_latents
+            setattr(module, "expand_kv", keep_latents)  # noqa: B010
             setattr(module, LATENT, True)
 
 
@@ -116,4 +117,5 @@ def route(self: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: 
     narrowed = marks.routed_linear(inner, top_k_index, self.down_proj, biases[1], self.is_transposed)
     if self.has_post_expert_norm:
         narrowed = self.post_expert_norm(narrowed.reshape(tokens * top_k, -1)).reshape(tokens, top_k, -1)
-    return (narrowed * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
+    summed: Tensor = (narrowed * top_k_weights.unsqueeze(-1)).sum(1)
+    return summed.to(hidden_states.dtype)

@@ -27,7 +27,7 @@ class _Functions(TorchFunctionMode):
         )
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Replaces float32 in the arguments of operators."""
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
@@ -63,7 +63,7 @@ def lifted_to_float64(active: bool = True) -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Functions(), _Operators():
+        with _Functions(), _Operators():  # type: ignore[no-untyped-call]
             yield
     finally:
         torch.set_default_dtype(before)

@@ -239,7 +239,9 @@ class _Assembly:
 def _batch(found: Found, operands: Sequence[Value], program: Program) -> int:
     """Return the leading size of an operator: more than the batch where a linear runs on several rows per token."""
     if found.kind is OpKind.LINEAR:
-        return operands[0].type.elements // int(found.attributes[0])  # type: ignore[call-overload]
+        in_features = found.attributes[0]
+        assert isinstance(in_features, int)
+        return operands[0].type.elements // in_features
     if found.kind is OpKind.EMBEDDING:
         return operands[0].type.elements
     return program.batch

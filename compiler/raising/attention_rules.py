@@ -91,6 +91,7 @@ def _attention(
     bias: Node | None = None,
 ) -> tuple[Found, ...]:
     query, *caches = operands
+    assert program.position is not None
     if not is_activation(program, query) or not all(_is_write(program, cache) for cache in caches):
         return NOTHING
     (heads, _, head_dim), (kv_heads, context, value_dim) = shape_of(query)[1:], shape_of(caches[1])[1:]
@@ -127,7 +128,8 @@ def _is_write(program: Program, cache: Node) -> bool:
         return False
     if target_of(cache) == "pim.append":
         return is_position(program, cache.args[2])
-    return cache.args[1] == 2 and is_position(program, cache.args[2]) and is_activation(program, cache.args[3])
+    on_tokens = bool(cache.args[1] == 2)
+    return on_tokens and is_position(program, cache.args[2]) and is_activation(program, cache.args[3])
 
 
 def _visible(program: Program, node: Node, mask: Node | None, context: int) -> Visible | None:
@@ -150,6 +152,7 @@ def find_latent_attention(program: Program, node: Node) -> tuple[Found, ...]:
     if visible is None or visible.chunk:
         return NOTHING
     path = module_path(node)
+    assert program.position is not None
     attributes = (heads, latent, width, context, visible.window, float(scale))
     operands = (query, rotary, latents, keys, program.position)
     attention = Found(OpKind.LATENT_ATTENTION, operands, (node,), attributes, f"{path}.attention")

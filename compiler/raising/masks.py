@@ -86,7 +86,8 @@ def evaluated(program: Program, node: Node, position: int) -> Tensor | None:
         arguments = torch.fx.node.map_arg(one.args, values.__getitem__)
         keywords = {key: value for key, value in one.kwargs.items() if key not in ("device", "layout", "pin_memory")}
         values[one] = one.target(*arguments, **torch.fx.node.map_arg(keywords, values.__getitem__))  # type: ignore[operator]
-    return values[node]
+    found: Tensor = values[node]
+    return found
 
 
 def _before(node: Node, stop: Node) -> list[Node]:

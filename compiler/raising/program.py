@@ -19,8 +19,6 @@ from configs.errors import UserError
 
 # Views that leave the elements in their order; a transposition does where it moves axes of length one only.
 RESHAPES = ("aten.view", "aten.reshape", "aten._unsafe_view", "aten.unsqueeze", "aten.squeeze", "aten.flatten")
-# Calls without a value: checks that the exporter adds.
-NOISE = ("aten._assert_tensor_metadata", "aten._assert_scalar", "aten.sym_constrain_range_for_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def program_of(exported: ExportedProgram, prefix: str = "") -> Program:
         else:
             constants[node] = Value(str(spec.target).removeprefix(prefix), type_of(node))
     returned, states = _outputs(exported, list(inputs)[2:])
-    calls = [node for node in exported.graph.nodes if node.op == "call_function" and target_of(node) not in NOISE]
+    calls = [node for node in exported.graph.nodes if node.op == "call_function"]
     batch = next(iter(inputs.values())).type.shape[0]
     return Program(tuple(calls), weights, constants, inputs, states, returned, batch, prefix)
 
