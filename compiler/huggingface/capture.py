@@ -88,7 +88,7 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
 def layers_of(model: PreTrainedModel, batch: int, context: int) -> list[LayerShapes]:
     """Return what each layer of the model's own cache holds, found by decoding one token on the meta device."""
     cache = DynamicCache(config=model.config)
-    with quiet(), torch.no_grad(), WITHOUT_VALUES:
+    with quiet(), torch.no_grad(), WITHOUT_VALUES, lifted_functions(model.dtype == torch.float64):
         _logits(model, torch.empty((batch, 1), dtype=torch.int64), torch.zeros(1, dtype=torch.int64), cache)
     return [shapes_of(layer, context) for layer in cache.layers]
 

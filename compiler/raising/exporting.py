@@ -1,4 +1,4 @@
-"""Exports a module's step as a functional program: no call of it changes what it is given, and every call has a value."""
+"""Exports a module's step as a functional program: no call changes what it is given, and every call has a value."""
 
 import warnings
 from typing import Any

@@ -53,8 +53,8 @@ def _recurrences(program: Program, left: list[Node]) -> list[Region]:
 def _cluster(before: Node, after: Node, left: list[Node], allowed: set[Node], batch: int) -> set[Node]:
     """Return the calls that tensors of the state's size go through, from the state on, and those that only feed them.
 
-    What is read from the state is smaller and belongs to it, but not what is done with it then. What feeds the state may
-    be shared by the sequences of a batch.
+    What is read from the state is smaller and belongs to it, but not what is done with it then. What feeds it may be
+    shared by the sequences of a batch.
     """
     size = elements_of(before)
     nodes = _reachable(before, size, allowed) | {after}
