@@ -20,6 +20,7 @@ from compiler.huggingface import hooks
 from compiler.huggingface.cache import CapturedLayer, LayerShapes, shapes_of
 from compiler.huggingface.lifting import lifted_functions
 from compiler.huggingface.quiet import quiet
+from compiler.huggingface.replaced import replace_methods
 from compiler.raising.exporting import export_step
 
 # Tensors have types but no values, on a device of their own kind, so that constants written down in code keep theirs.
@@ -79,6 +80,7 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
         model = AutoModelForCausalLM.from_config(config, attn_implementation=_attention_of(config), dtype=dtype)
     model.eval().requires_grad_(False)
     hooks.prepare(model)
+    replace_methods(model)
     return model
 
 

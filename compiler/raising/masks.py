@@ -5,6 +5,7 @@ of the size found would begin, and must agree with it at all of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,14 +89,30 @@ def evaluated(
     """
     if program.position is None:
         return None
-    values: dict[Node, Any] = {program.position: torch.tensor([position]), **(known or {})}
+    with _float64_by_default():
+        return _evaluated(program.position, node, position, known or {})
+
+
+@contextmanager
+def _float64_by_default() -> Iterator[None]:
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+def _evaluated(place: Node, node: Node, position: int, known: Mapping[Node, Tensor]) -> Tensor | None:
+    values: dict[Node, Any] = {place: torch.tensor([position]), **known}
     for one in before(node, *values):
         if one.op != "call_function" or any(operand not in values for operand in one.all_input_nodes):
             return None
         arguments = torch.fx.node.map_arg(_exact(one.args), values.__getitem__)
         keywords = {key: _exact(value) for key, value in one.kwargs.items() if key not in PLACES}
         values[one] = one.target(*arguments, **torch.fx.node.map_arg(keywords, values.__getitem__))  # type: ignore[operator]
-    return values[node]
+    found: Tensor = values[node]
+    return found
 
 
 def _exact(argument: Any) -> Any:
