@@ -134,12 +134,12 @@ def _jetmoe_attention(
     ids, weights, logits = _jetmoe_choice(experts.router, rows)
     queries = marks.routed_linear(rows.unsqueeze(1), ids, experts.input_linear.weight, None, False)
     # A key head's queries stand together, as attention wants them; the model repeats its key heads for each choice.
-    query = queries.view(batch, module.top_k, -1, width).transpose(1, 2).reshape(batch, -1, 1, width)
+    query = queries.view(batch, module.top_k, -1, width).transpose(1, 2).contiguous().view(batch, -1, 1, width)
     key, value = (one.view(batch, 1, -1, width).transpose(1, 2) for one in module.kv_proj(hidden_states).chunk(2, -1))
     query, key = _own(module, "apply_rotary_pos_emb")(query, key, *position_embeddings)
     keys, values = cache.update(key, value, module.layer_idx)
     attended, _none = hooks.attend(module, query, keys, values, attention_mask, scaling=module.scaling)
-    by_choice = attended.view(batch, -1, module.top_k, width).transpose(1, 2).reshape(batch, module.top_k, -1)
+    by_choice = attended.view(batch, -1, module.top_k, width).transpose(1, 2).contiguous().view(batch, module.top_k, -1)
     narrowed = marks.routed_linear(by_choice, ids, experts.output_linear.weight, None, False)
     return (narrowed * weights).sum(1).view(hidden_states.shape) + experts.bias, None, logits
 
