@@ -24,6 +24,7 @@ TORCH_TYPES = {
 }
 TYPE_NAMED = {str(name): torch_type for torch_type, name in TORCH_TYPES.items()}
 NAMESPACE = "aten"
+VIEWS, VIEW_THAT_COPIES = (("view", "default"), ("_unsafe_view", "default")), "reshape"
 
 
 @lru_cache(maxsize=4096)
@@ -54,6 +55,8 @@ def _call(statement: Statement, operands: Sequence[Tensor], done: Sequence[Any],
     namespace, name, overload = statement.target.split(".")
     if namespace != NAMESPACE:
         raise ValueError(f"a body calls {statement.target}: only torch's {NAMESPACE} operators are known")
+    # A body says nothing of layouts, so that a view may have to copy.
+    name = VIEW_THAT_COPIES if (name, overload) in VIEWS else name
     operator = getattr(getattr(torch.ops.aten, name), overload)
     arguments = [_argument(value, operands, done, precision) for value in statement.arguments]
     keywords: Mapping[str, Any] = {

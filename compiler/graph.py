@@ -24,7 +24,8 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
     head_linear(x, weight)                             for each head h some rows, from `first` on, of its `rows` rows
                                                        of the weight, W_h: W_h @ x_h, or x_h @ W_h if `transposed`
     routed_linear(x, ids, weight, bias?)               for each of top_k choices the product of x, or of its part of x
-                                                       unless `shared`, with weight[id]: [B, top_k * out_features]
+                                                       unless `shared`, with weight[id]: [B, top_k * out_features];
+                                                       if `flat` the weight is [experts * rows, columns]
     norm(x, weight)                                    root-mean-square norm of each of the `heads` groups of `width`
     rotary(x, position)                                rotates the pairs (j, j + head_dim / 2) of each head
     kv_append(k, v, k_cache, v_cache, position)        the two caches with k and v written at `position`
@@ -131,6 +132,7 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("shared", bool),
         ("bias", bool),
         ("transposed", bool),
+        ("flat", bool),
     ),
     OpKind.NORM: (("norm", str), ("width", int), ("heads", int), ("epsilon", float)),
     OpKind.ROTARY: (
@@ -179,6 +181,7 @@ Attribute = int | float | bool | str | tuple[int, ...]
 # Attributes that are not printed, and need not be given, at these values.
 DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
     OpKind.LINEAR: {"transposed": False},
+    OpKind.ROUTED_LINEAR: {"flat": False},
     OpKind.KV_APPEND: {"value_dim": 0},
     OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False},
 }

@@ -86,7 +86,8 @@ def _routed_linear(op: Op, operands: Operands) -> Operands:
     x, ids, weight, *bias = operands
     inputs = x.reshape(len(x), -1, op.integer("in_features")).expand(-1, op.integer("top_k"), -1)
     spelling = "bki,bkio->bko" if op.flag("transposed") else "bki,bkoi->bko"
-    products = torch.einsum(spelling, inputs, weight[ids])
+    experts = weight.unflatten(0, (op.integer("experts"), -1)) if op.flag("flat") else weight
+    products = torch.einsum(spelling, inputs, experts[ids])
     return ((products + bias[0][ids] if bias else products).flatten(1),)
 
 

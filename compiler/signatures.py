@@ -100,7 +100,8 @@ def _routed_linear(op: Op, batch: int) -> Signature:
     matrix = (inputs, outputs) if op.flag("transposed") else (outputs, inputs)
     biases = (_floats(experts, outputs),) if op.flag("bias") else ()
     whole = _floats(batch, inputs if op.flag("shared") else top_k * inputs)
-    return (whole, _indices(batch, top_k), _floats(experts, *matrix), *biases), (_floats(batch, top_k * outputs),)
+    stack = (experts * matrix[0], matrix[1]) if op.flag("flat") else (experts, *matrix)
+    return (whole, _indices(batch, top_k), _floats(*stack), *biases), (_floats(batch, top_k * outputs),)
 
 
 def _norm(op: Op, batch: int) -> Signature:

@@ -14,11 +14,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from compiler.huggingface import hooks
 from compiler.huggingface.cache import CapturedLayer, LayerShapes, shapes_of
 from compiler.huggingface.lifting import lifted_functions
 from compiler.huggingface.quiet import quiet
+from compiler.huggingface.replaced import replace_methods
 from compiler.raising.exporting import export_step
 
 # Tensors have types but no values, on a device of their own kind, so that constants written down in code keep theirs.
@@ -75,14 +77,19 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
     # Its checks look at values, which there are none of on the meta device.
     torch.distributions.Distribution.set_default_validate_args(False)
     with quiet(), WITHOUT_VALUES:
-        try:
-            model = AutoModelForCausalLM.from_config(config, attn_implementation=hooks.NAME, dtype=dtype)
-        except KeyError:
-            # Falcon has its attention classes in a table of its own; torch's operator is understood as well.
-            model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=_attention_of(config), dtype=dtype)
     model.eval().requires_grad_(False)
     hooks.prepare(model)
+    replace_methods(model)
     return model
+
+
+def _attention_of(config: PreTrainedConfig) -> str:
+    """Return our hooks' name, or for a class that spells its attention out torch's operator or plain products."""
+    kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    if kind._can_set_attn_implementation():
+        return hooks.NAME
+    return "sdpa" if kind._supports_sdpa else "eager"
 
 
 def layers_of(model: PreTrainedModel, batch: int, context: int) -> list[LayerShapes]:

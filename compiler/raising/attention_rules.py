@@ -92,7 +92,7 @@ def _attention(
 ) -> tuple[Found, ...]:
     query, *caches = operands
     assert program.position is not None
-    if not is_activation(program, query) or not all(_is_write(program, cache) for cache in caches):
+    if not is_activation(program, query) or not all(is_write(program, cache) for cache in caches):
         return NOTHING
     (heads, _, head_dim), (kv_heads, context, value_dim) = shape_of(query)[1:], shape_of(caches[1])[1:]
     visible = _visible(program, node, mask, context)
@@ -108,10 +108,10 @@ def _attention(
     attention = Found(
         OpKind.ATTENTION, (query, *caches, program.position, *more), (node,), attributes, f"{path}.attention"
     )
-    return (_append(program, tuple(caches), path), attention)
+    return (append_of(program, tuple(caches), path), attention)
 
 
-def _append(program: Program, caches: tuple[Node, ...], path: str) -> Found:
+def append_of(program: Program, caches: tuple[Node, ...], path: str) -> Found:
     """Return the write of two caches: the token's key and value, or latent and rotary key."""
     tokens: Any = tuple(cache.args[1 if target_of(cache) == "pim.append" else 3] for cache in caches)
     befores = tuple(root_of(cache.args[0]) for cache in caches)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ def _append(program: Program, caches: tuple[Node, ...], path: str) -> Found:
     return Found(OpKind.KV_APPEND, operands, caches, attributes, f"{path}.key_cache")
 
 
-def _is_write(program: Program, cache: Node) -> bool:
+def is_write(program: Program, cache: Node) -> bool:
     """Tell whether a node is a cache with this step's token written into it at the position."""
     if target_of(cache) not in WRITES or root_of(cache.args[0]) not in program.states:  # type: ignore[arg-type]
         return False
@@ -145,7 +145,7 @@ def _visible(program: Program, node: Node, mask: Node | None, context: int) -> V
 def find_latent_attention(program: Program, node: Node) -> tuple[Found, ...]:
     """pim.latent_attention(q, r, latents, keys, mask, scale)"""
     query, rotary, latents, keys, mask, scale = arguments_of(node)
-    if not (_is_write(program, latents) and _is_write(program, keys)):
+    if not (is_write(program, latents) and is_write(program, keys)):
         return NOTHING
     (heads, _, latent), (_, context, width) = shape_of(query)[1:], shape_of(keys)[1:]
     visible = _visible(program, node, mask, context)
@@ -156,7 +156,7 @@ def find_latent_attention(program: Program, node: Node) -> tuple[Found, ...]:
     attributes = (heads, latent, width, context, visible.window, float(scale))
     operands = (query, rotary, latents, keys, program.position)
     attention = Found(OpKind.LATENT_ATTENTION, operands, (node,), attributes, f"{path}.attention")
-    return (_append(program, (latents, keys), path), attention)
+    return (append_of(program, (latents, keys), path), attention)
 
 
 def find_head_linear(program: Program, node: Node) -> tuple[Found, ...]:

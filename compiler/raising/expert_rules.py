@@ -5,7 +5,7 @@ from torch.fx import Node
 from compiler.graph import OpKind
 from compiler.raising.found import NOTHING, Found, is_activation, owner, weight_of
 from compiler.raising.patterns import Call, Capture, Match, Pattern, arguments_of, call, find
-from compiler.raising.program import Program, elements_of, module_path, shape_of
+from compiler.raising.program import Program, elements_of, module_path, root_of, shape_of
 
 X, IDS = Capture("x"), Capture("ids")
 
@@ -63,14 +63,21 @@ def _route(program: Program, node: Node, experts: Match) -> Found | None:
 def find_routed_linear(program: Program, node: Node) -> tuple[Found, ...]:
     """pim.routed_linear(x, ids, weight, bias, transposed)"""
     x, ids, weight_node, bias_node, transposed = arguments_of(node)
-    weight = weight_of(program, weight_node)
+    weight = weight_of(program, weight_node) or _flat_stack(program, weight_node)
     bias = None if bias_node is None else weight_of(program, bias_node)
     if weight is None or (bias is None) != (bias_node is None):
         return NOTHING
-    experts, *matrix = shape_of(weight)
+    experts, *matrix = shape_of(weight_node)
     inputs, outputs = matrix if transposed else reversed(matrix)
     top_k = shape_of(ids)[1]
     shared = elements_of(x) == program.batch * inputs and top_k > 1
     attributes = (experts, top_k, inputs, outputs, shared, bias is not None, transposed)
+    attributes = (*attributes, len(shape_of(weight)) == 2)
     operands = (x, ids, weight) if bias is None else (x, ids, weight, bias)
     return (Found(OpKind.ROUTED_LINEAR, operands, (node,), attributes, owner(program, weight)),)
+
+
+def _flat_stack(program: Program, node: Node) -> Node | None:
+    """Return the parameter [experts * rows, columns] that a stack of matrices [experts, rows, columns] is a view of."""
+    root, (experts, rows, columns) = root_of(node), shape_of(node)
+    return root if root in program.weights and shape_of(root) == (experts * rows, columns) else None

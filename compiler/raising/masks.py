@@ -4,7 +4,8 @@ A mask depends on the position alone. It is computed for many positions, around 
 of the size found would begin, and must agree with it at all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.fx import Node
 
 from compiler.raising.program import Program, shape_of
 
+PLACES = ("device", "layout", "pin_memory")
 SPREAD = 24  # positions tried over the whole context, beside those near the edges of windows
 
 
@@ -38,14 +40,19 @@ def visible_of(program: Program, mask: Node, context: int) -> Visible | None:
     """Return what a boolean mask [..., context] lets through; None if that is not causal, a window or a chunk."""
     if shape_of(mask)[-1] != context or mask.meta["val"].dtype != torch.bool:
         return None
-    first = _first_visible(program, mask, context, context - 1)
+    return visible_from(lambda position: evaluated(program, mask, position), context)
+
+
+def visible_from(mask_at: Callable[[int], Tensor | None], context: int) -> Visible | None:
+    """Return what a mask [..., context], given as a function of the position, lets through."""
+    first = _first_visible(mask_at, context, context - 1)
     if first is None:
         return None
     candidates = [CAUSAL] if first == 0 else [Visible(window=context - first), *_chunks(first)]
     # In a chunk the last position sees back to its start, which is a multiple of the size.
     for candidate in candidates:
         tried = _positions(candidate, context)
-        if all(_first_visible(program, mask, context, place) == candidate.first(place) for place in tried):
+        if all(_first_visible(mask_at, context, place) == candidate.first(place) for place in tried):
             return candidate
     return None
 
@@ -61,9 +68,9 @@ def _positions(visible: Visible, context: int) -> list[int]:
     return sorted({place for place in (*edges, *spread, context - 1) if 0 <= place < context})
 
 
-def _first_visible(program: Program, mask: Node, context: int, position: int) -> int | None:
+def _first_visible(mask_at: Callable[[int], Tensor | None], context: int, position: int) -> int | None:
     """Return where the visible positions begin, if they are all those from there to `position`, for every sequence."""
-    value = evaluated(program, mask, position)
+    value = mask_at(position)
     if value is None:
         return None
     rows = value.reshape(-1, context)
@@ -73,26 +80,50 @@ def _first_visible(program: Program, mask: Node, context: int, position: int) ->
     return first if bool((rows == expected).all()) else None
 
 
-def evaluated(program: Program, node: Node, position: int) -> Tensor | None:
-    """Return what a node computes at a position, if it depends on nothing else; None if it does."""
+def evaluated(
+    program: Program, node: Node, position: int, known: Mapping[Node, Tensor] | None = None
+) -> Tensor | None:
+    """Return what a node computes at a position, if it depends on nothing else than `known`; None if it does.
+
+    Floats are float64 throughout, whatever the program says: what is read off must not be rounded.
+    """
     if program.position is None:
         return None
-    values: dict[Node, Any] = {program.position: torch.tensor([position])}
-    for one in _before(node, program.position):
-        if one in values:
-            continue
-        if one.op != "call_function" or any(isinstance(arg, Node) and arg not in values for arg in one.all_input_nodes):
+    with _float64_by_default():
+        return _evaluated(program.position, node, position, known or {})
+
+
+@contextmanager
+def _float64_by_default() -> Iterator[None]:
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+def _evaluated(place: Node, node: Node, position: int, known: Mapping[Node, Tensor]) -> Tensor | None:
+    values: dict[Node, Any] = {place: torch.tensor([position]), **known}
+    for one in before(node, *values):
+        if one.op != "call_function" or any(operand not in values for operand in one.all_input_nodes):
             return None
-        arguments = torch.fx.node.map_arg(one.args, values.__getitem__)
-        keywords = {key: value for key, value in one.kwargs.items() if key not in ("device", "layout", "pin_memory")}
+        arguments = torch.fx.node.map_arg(_exact(one.args), values.__getitem__)
+        keywords = {key: _exact(value) for key, value in one.kwargs.items() if key not in PLACES}
         values[one] = one.target(*arguments, **torch.fx.node.map_arg(keywords, values.__getitem__))  # type: ignore[operator]
     found: Tensor = values[node]
     return found
 
 
-def _before(node: Node, stop: Node) -> list[Node]:
-    """Return a node and all that it is computed from, each after its operands."""
-    seen: set[Node] = {stop}
+def _exact(argument: Any) -> Any:
+    if isinstance(argument, tuple | list):
+        return type(argument)(_exact(one) for one in argument)
+    return torch.float64 if isinstance(argument, torch.dtype) and argument.is_floating_point else argument
+
+
+def before(node: Node, *stops: Node) -> list[Node]:
+    """Return a node and all that it is computed from, each after its operands, without `stops` and what precedes them."""
+    seen: set[Node] = set(stops)
     ordered: list[Node] = []
     waiting: list[tuple[Node, bool]] = [(node, False)]
     while waiting:

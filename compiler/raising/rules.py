@@ -17,6 +17,7 @@ from compiler.raising.attention_rules import (
     find_scaled_dot_product,
 )
 from compiler.raising.expert_rules import find_experts, find_routed_linear
+from compiler.raising.explicit_attention import find_explicit_attention
 from compiler.raising.found import NOTHING, Found, Rule, is_activation, owner, weight_of
 from compiler.raising.patterns import Capture, arguments_of, call, find, target_of
 from compiler.raising.program import Program, elements_of, module_path, shape_of
@@ -144,7 +145,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "aten.linear": (find_linear,),
     "aten.addmm": (find_addmm,),
     "aten.mm": (find_matrix_product,),
-    "aten.matmul": (find_matrix_product,),
+    "aten.matmul": (find_matrix_product, find_explicit_attention),
+    "aten.bmm": (find_explicit_attention,),
     "aten.rms_norm": (find_norm,),
     "aten.mul": (find_gated_activation, find_norm),
     "aten.add": (find_rotary, find_add),

@@ -1,0 +1,172 @@
+"""What single classes of transformers do in a way that cannot be captured, written so that it can.
+
+Each function takes the place of one method of one class on the instances of a model that is captured, and computes the
+same: attention that does not go through transformers' interface, and mixtures that loop over experts or run all of them.
+Those are written on routed linears, which read the chosen experts only.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from compiler.huggingface import hooks
+from compiler.raising import marks
+
+
+def replace_methods(model: nn.Module) -> None:
+    """Put the functions of `REPLACED` in the place of the methods they stand for."""
+    for module in model.modules():
+        for name, function in REPLACED.get(type(module).__name__, {}).items():
+            setattr(module, name, partial(function, module))
+
+
+class _AsIfEmpty:
+    """A cache that claims to hold nothing: mpt would cut its biases for a length that is a number, not a tensor."""
+
+    def __init__(self, cache: Any) -> None:
+        self.update = cache.update
+
+    def get_seq_length(self) -> int:
+        return 0
+
+
+def _mpt_attention(module: Any, hidden_states: Tensor, *positional: Any, cache: Any = None, **named: Any) -> Any:
+    return type(module).forward(module, hidden_states, *positional, cache=_AsIfEmpty(cache), **named)
+
+
+def _gpt_neo_products(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor
+) -> tuple[Tensor, None]:
+    """Attention without a scale, over a window in local layers, whose mask the module would look up by its length."""
+    visible = attention_mask > torch.finfo(attention_mask.dtype).min / 2
+    if module.attention_type == "local":
+        position = visible.sum(-1, keepdim=True) - 1
+        visible = visible & (torch.arange(visible.shape[-1]) > position - module.config.window_size)
+    attended = marks.attention(query, key, value, visible, None, None, 1.0, 0.0)
+    return attended.transpose(1, 2), None
+
+
+def _diffllama_attention(
+    module: Any,
+    hidden_states: Tensor,
+    position_embeddings: tuple[Tensor, Tensor],
+    attention_mask: Tensor,
+    cache: Any,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Two attentions with the same keys, over either half of the value heads, as one that reads every cache once.
+
+    Heads k and k + half of keys and values are kept side by side as one head of twice the width. A query is padded with
+    zeros where the other key stands, and takes both values.
+    """
+    batch, width = len(hidden_states), module.head_dim
+    query, key, value = (
+        project(hidden_states).view(batch, 1, -1, width).transpose(1, 2)
+        for project in (module.q_proj, module.k_proj, module.v_proj)
+    )
+    query, key = _own(module, "apply_rotary_pos_emb")(query, key, *position_embeddings)
+    half = key.shape[1] // 2
+    paired = [one.view(batch, 2, half, 1, width).permute(0, 2, 3, 1, 4).flatten(3) for one in (key, value)]
+    keys, values = cache.update(*paired, module.layer_idx)
+    first, second = query.view(batch, 2, half, -1, width).unbind(1)
+    padded = (nn.functional.pad(first, (0, width)), nn.functional.pad(second, (width, 0)))
+    queries = torch.stack(padded, dim=2).view(batch, -1, 1, 2 * width)
+    attended, _none = hooks.attend(module, queries, keys, values, attention_mask, scaling=module.scaling)
+    plus, minus = attended.view(batch, half, 2, -1, 2 * width).unbind(2)
+    factor = (module.lambda_q1 * module.lambda_k1).sum().exp() - (module.lambda_q2 * module.lambda_k2).sum().exp()
+    difference = plus - (factor + module.lambda_init) * minus
+    normed = (1 - module.lambda_init) * module.groupnorm(difference)
+    return module.o_proj(normed.reshape(batch, 1, -1)), None
+
+
+def _llama4_mixture(module: Any, hidden_states: Tensor) -> tuple[Tensor, Tensor]:
+    """The chosen experts on the token times their scores; every other expert would be given zeros."""
+    rows = hidden_states.reshape(-1, module.hidden_dim)
+    logits = nn.functional.linear(rows, module.router.weight)
+    chosen, ids = torch.topk(logits, module.top_k, dim=1)
+    scaled = rows.unsqueeze(1) * torch.sigmoid(chosen.float()).to(rows.dtype).unsqueeze(-1)
+    experts = module.experts
+    gate, up = marks.routed_linear(scaled, ids, experts.gate_up_proj, None, True).chunk(2, dim=-1)
+    routed = marks.routed_linear(up * experts.act_fn(gate), ids, experts.down_proj, None, True)
+    return module.shared_expert(rows) + routed.sum(1), logits
+
+
+def _dbrx_experts(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+    rows, mlp = hidden_states.reshape(-1, 1, module.hidden_size), module.mlp
+    stack = (module.num_experts, module.ffn_hidden_size, module.hidden_size)
+    gate = marks.routed_linear(rows, top_k_index, mlp.w1.view(stack), None, False)
+    up = marks.routed_linear(rows, top_k_index, mlp.v1.view(stack), None, False)
+    down = marks.routed_linear(mlp.activation_fn(gate) * up, top_k_index, mlp.w2.view(stack), None, True)
+    return (down * top_k_weights.unsqueeze(-1)).sum(1).view(hidden_states.shape)
+
+
+def _jetmoe_choice(router: Any, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the chosen experts, their weights [tokens, top_k, 1] and the logits."""
+    logits = router.layer(rows).float()
+    chosen, ids = logits.topk(router.top_k, dim=1)
+    return ids, torch.softmax(chosen, dim=1).type_as(rows).unsqueeze(-1), logits
+
+
+def _jetmoe_mixture(module: Any, layer_input: Tensor) -> Tensor:
+    rows = layer_input.reshape(-1, module.input_size)
+    ids, weights, _ = _jetmoe_choice(module.router, rows)
+    widened = marks.routed_linear(rows.unsqueeze(1), ids, module.input_linear.weight, None, False)
+    gate, up = widened.chunk(2, dim=-1)
+    narrowed = marks.routed_linear(module.activation(gate) * up, ids, module.output_linear.weight, None, False)
+    return (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
+
+
+def _jetmoe_attention(
+    module: Any,
+    hidden_states: Tensor,
+    attention_mask: Tensor,
+    position_embeddings: tuple[Tensor, Tensor],
+    cache: Any,
+    **_: Any,
+) -> tuple[Tensor, None, Tensor]:
+    """Attention whose projections of queries and results are chosen; each choice has a query for every key head."""
+    batch, experts, width = len(hidden_states), module.experts, module.head_dim
+    rows = hidden_states.reshape(batch, -1)
+    ids, weights, logits = _jetmoe_choice(experts.router, rows)
+    queries = marks.routed_linear(rows.unsqueeze(1), ids, experts.input_linear.weight, None, False)
+    # A key head's queries stand together, as attention wants them; the model repeats its key heads for each choice.
+    query = queries.view(batch, module.top_k, -1, width).transpose(1, 2).contiguous().view(batch, -1, 1, width)
+    key, value = (one.view(batch, 1, -1, width).transpose(1, 2) for one in module.kv_proj(hidden_states).chunk(2, -1))
+    query, key = _own(module, "apply_rotary_pos_emb")(query, key, *position_embeddings)
+    keys, values = cache.update(key, value, module.layer_idx)
+    attended, _none = hooks.attend(module, query, keys, values, attention_mask, scaling=module.scaling)
+    by_choice = attended.view(batch, -1, module.top_k, width).transpose(1, 2).contiguous().view(batch, module.top_k, -1)
+    narrowed = marks.routed_linear(by_choice, ids, experts.output_linear.weight, None, False)
+    return (narrowed * weights).sum(1).view(hidden_states.shape) + experts.bias, None, logits
+
+
+def _longcat_experts(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
+    """Experts of which the last ones return the token itself: they count with weight zero among those that are read."""
+    is_real = top_k_index < module.num_routed_experts
+    ids = torch.where(is_real, top_k_index, torch.zeros_like(top_k_index))
+    gate, up = marks.routed_linear(hidden_states.unsqueeze(1), ids, module.gate_up_proj, None, False).chunk(2, dim=-1)
+    narrowed = marks.routed_linear(module.act_fn(gate) * up, ids, module.down_proj, None, False)
+    outputs = torch.where(is_real.unsqueeze(-1), narrowed, hidden_states.unsqueeze(1))
+    return (outputs * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
+
+
+def _own(module: nn.Module, function: str) -> Callable[..., Any]:
+    """Return a function of the file that a module's class is written in."""
+    found: Callable[..., Any] = getattr(sys.modules[type(module).__module__], function)
+    return found
+
+
+REPLACED: dict[str, dict[str, Callable[..., Any]]] = {
+    "MptAttention": {"forward": _mpt_attention},
+    "GPTNeoSelfAttention": {"_attn": _gpt_neo_products},
+    "DiffLlamaAttention": {"forward": _diffllama_attention},
+    "Llama4TextMoe": {"forward": _llama4_mixture},
+    "DbrxExperts": {"forward": _dbrx_experts},
+    "JetMoeMoE": {"forward": _jetmoe_mixture},
+    "JetMoeAttention": {"forward": _jetmoe_attention},
+    "LongcatFlashExperts": {"forward": _longcat_experts},
+}
