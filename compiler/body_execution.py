@@ -53,7 +53,8 @@ def _call(statement: Statement, operands: Sequence[Tensor], done: Sequence[Any],
     namespace, name, overload = statement.target.split(".")
     if namespace != NAMESPACE:
         raise ValueError(f"a body calls {statement.target}: only torch's {NAMESPACE} operators are known")
-    operator = getattr(getattr(torch.ops.aten, name), overload)
+    # Values of a graph have no strides that a view could depend on.
+    operator = torch.ops.aten.reshape.default if name == "view" else getattr(getattr(torch.ops.aten, name), overload)
     arguments = [_argument(value, operands, done, precision) for value in statement.arguments]
     keywords: Mapping[str, Any] = {
         key: _argument(value, operands, done, precision) for key, value in statement.keywords

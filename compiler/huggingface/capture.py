@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache
 
 from compiler.huggingface import hooks
 from compiler.huggingface.cache import CapturedLayer, LayerShapes, shapes_of
+from compiler.huggingface.converting import conversions_replace_parameters
 from compiler.huggingface.lifting import lifted_functions
 from compiler.huggingface.quiet import quiet
 from compiler.raising.exporting import export_step
@@ -74,7 +75,7 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
     hooks.register()
     # Its checks look at values, which there are none of on the meta device.
     torch.distributions.Distribution.set_default_validate_args(False)
-    with quiet(), WITHOUT_VALUES:
+    with quiet(), WITHOUT_VALUES, conversions_replace_parameters():
         try:
             model = AutoModelForCausalLM.from_config(config, attn_implementation=hooks.NAME, dtype=dtype)
         except KeyError:
@@ -88,7 +89,8 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
 def layers_of(model: PreTrainedModel, batch: int, context: int) -> list[LayerShapes]:
     """Return what each layer of the model's own cache holds, found by decoding one token on the meta device."""
     cache = DynamicCache(config=model.config)
-    with quiet(), torch.no_grad(), WITHOUT_VALUES:
+    lifted = lifted_functions(model.dtype == torch.float64)
+    with quiet(), torch.no_grad(), WITHOUT_VALUES, lifted:
         _logits(model, torch.empty((batch, 1), dtype=torch.int64), torch.zeros(1, dtype=torch.int64), cache)
     return [shapes_of(layer, context) for layer in cache.layers]
 
