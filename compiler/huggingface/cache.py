@@ -38,26 +38,39 @@ class LayerShapes:
         yield from ((f"recurrent_{number}", shape) for number, shape in self.recurrent.items())
 
 
+def held_by(layer: Any) -> dict[str, tuple[Tensor, int | None]]:
+    """Return every tensor that a layer of transformers' own cache holds by its role, with its axis of tokens if any."""
+    held: dict[str, tuple[Tensor, int | None]] = {}
+    if isinstance(getattr(layer, "keys", None), Tensor):
+        held |= {"key_cache": (layer.keys, POSITION_AXIS), "value_cache": (layer.values, POSITION_AXIS)}
+    if isinstance(getattr(layer, "indexer_keys", None), Tensor):
+        held["index_cache"] = (layer.indexer_keys, 1)
+    for role, states in (("convolution", "conv_states"), ("recurrent", "recurrent_states")):
+        for number, state in getattr(layer, states, {}).items():
+            if state is not None:
+                held[f"{role}_{number}"] = (state, None)
+    return held
+
+
 def shapes_of(layer: Any, context: int) -> LayerShapes:
     """Return what a layer of transformers' own cache holds after one token, with the token axis at full length."""
-    caches: list[tuple[int, ...]] = []
-    index: tuple[int, ...] = ()
-    types: dict[str, torch.dtype] = {}
-    if isinstance(getattr(layer, "keys", None), Tensor):
-        for name, one in (("key_cache", layer.keys), ("value_cache", layer.values)):
-            caches.append((*one.shape[:2], context, one.shape[3]))
-            types[name] = one.dtype
-    if isinstance(getattr(layer, "indexer_keys", None), Tensor):
-        index = (layer.indexer_keys.shape[0], context, layer.indexer_keys.shape[2])
-        types["index_cache"] = layer.indexer_keys.dtype
-    states: dict[str, dict[int, tuple[int, ...]]] = {"convolution": {}, "recurrent": {}}
-    for role, held in (("convolution", "conv_states"), ("recurrent", "recurrent_states")):
-        for number, state in getattr(layer, held, {}).items():
-            if state is not None:
-                states[role][number] = tuple(state.shape)
-                types[f"{role}_{number}"] = state.dtype
-    sliding = bool(getattr(layer, "is_sliding", False))
-    return LayerShapes(sliding, tuple(caches), tuple(index), states["convolution"], states["recurrent"], types)
+    held = held_by(layer)
+    shapes = {
+        name: tuple(context if axis == token_axis else size for axis, size in enumerate(tensor.shape))
+        for name, (tensor, token_axis) in held.items()
+    }
+    return LayerShapes(
+        sliding=bool(getattr(layer, "is_sliding", False)),
+        caches=tuple(shapes[name] for name in ("key_cache", "value_cache") if name in shapes),
+        index=shapes.get("index_cache", ()),
+        convolutions=_numbered(shapes, "convolution"),
+        recurrent=_numbered(shapes, "recurrent"),
+        types={name: tensor.dtype for name, (tensor, _) in held.items()},
+    )
+
+
+def _numbered(shapes: dict[str, tuple[int, ...]], role: str) -> dict[int, tuple[int, ...]]:
+    return {int(name.rpartition("_")[2]): shape for name, shape in shapes.items() if name.startswith(role)}
 
 
 class CapturedLayer(cache_utils.LinearAttentionCacheLayerMixin, cache_utils.CacheLayerMixin):  # type: ignore[misc]

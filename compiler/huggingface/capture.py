@@ -18,6 +18,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from compiler.huggingface import hooks
 from compiler.huggingface.cache import CapturedLayer, LayerShapes, shapes_of
+from compiler.huggingface.converting import conversions_replace_parameters
 from compiler.huggingface.lifting import lifted_functions
 from compiler.huggingface.quiet import quiet
 from compiler.huggingface.replaced import replace_methods
@@ -76,7 +77,7 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
     hooks.register()
     # Its checks look at values, which there are none of on the meta device.
     torch.distributions.Distribution.set_default_validate_args(False)
-    with quiet(), WITHOUT_VALUES:
+    with quiet(), WITHOUT_VALUES, conversions_replace_parameters():
         model = AutoModelForCausalLM.from_config(config, attn_implementation=_attention_of(config), dtype=dtype)
     model.eval().requires_grad_(False)
     hooks.prepare(model)
@@ -95,7 +96,8 @@ def _attention_of(config: PreTrainedConfig) -> str:
 def layers_of(model: PreTrainedModel, batch: int, context: int) -> list[LayerShapes]:
     """Return what each layer of the model's own cache holds, found by decoding one token on the meta device."""
     cache = DynamicCache(config=model.config)
-    with quiet(), torch.no_grad(), WITHOUT_VALUES, lifted_functions(model.dtype == torch.float64):
+    lifted = lifted_functions(model.dtype == torch.float64)
+    with quiet(), torch.no_grad(), WITHOUT_VALUES, lifted:
         _logits(model, torch.empty((batch, 1), dtype=torch.int64), torch.zeros(1, dtype=torch.int64), cache)
     return [shapes_of(layer, context) for layer in cache.layers]
 

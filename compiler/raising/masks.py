@@ -80,9 +80,7 @@ def _first_visible(mask_at: Callable[[int], Tensor | None], context: int, positi
     return first if bool((rows == expected).all()) else None
 
 
-def evaluated(
-    program: Program, node: Node, position: int, known: Mapping[Node, Tensor] | None = None
-) -> Tensor | None:
+def evaluated(program: Program, node: Node, position: int, known: Mapping[Node, Tensor] | None = None) -> Tensor | None:
     """Return what a node computes at a position, if it depends on nothing else than `known`; None if it does.
 
     Floats are float64 throughout, whatever the program says: what is read off must not be rounded.

@@ -37,7 +37,7 @@ def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     for before, after in program.states.items():
         if after not in allowed:
             continue  # written by an operator, or left as it is
-        nodes = _cluster(before, after, left, allowed, program.batch)
+        nodes = _cluster(program, before, after, left, allowed)
         pairs = [(before, after)]
         for other in [one for one in clusters if one[0] & nodes]:
             clusters.remove(other)
@@ -50,18 +50,18 @@ def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     ]
 
 
-def _cluster(before: Node, after: Node, left: list[Node], allowed: set[Node], batch: int) -> set[Node]:
+def _cluster(program: Program, before: Node, after: Node, left: list[Node], allowed: set[Node]) -> set[Node]:
     """Return the calls that tensors of the state's size go through, from the state on, and those that only feed them.
 
     What is read from the state is smaller and belongs to it, but not what is done with it then. What feeds it may be
-    shared by the sequences of a batch.
+    shared by the sequences of a batch; views of weights, as of a convolution's, belong to the one that reads them.
     """
     size = elements_of(before)
     nodes = _reachable(before, size, allowed) | {after}
     for node in reversed(left):
         feeds = [user for user in node.users if user in allowed]
         is_inner = bool(feeds) and len(feeds) == len(node.users) and all(user in nodes for user in feeds)
-        if is_inner and _size(node) * batch >= size:
+        if is_inner and (_size(node) * program.batch >= size or root_of(node) in program.weights):
             nodes.add(node)
     return nodes
 
