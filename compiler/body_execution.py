@@ -38,8 +38,8 @@ def run_body(text: str, operands: Sequence[Tensor], precision: torch.dtype | Non
     body = parsed(text)
     done: list[Any] = []
     for statement in body.statements:
-        done.append(_call(statement, operands, done, precision))
-    return [_found(reference, operands, done) for reference in body.returned]
+        done.append(call_statement(statement, operands, done, precision))
+    return [found_tensor(reference, operands, done) for reference in body.returned]
 
 
 @lru_cache(maxsize=4096)
@@ -51,7 +51,10 @@ def result_types(text: str, operands: tuple[TensorType, ...]) -> tuple[TensorTyp
     return tuple(TensorType(TORCH_TYPES[result.dtype], tuple(result.shape)) for result in results)
 
 
-def _call(statement: Statement, operands: Sequence[Tensor], done: Sequence[Any], precision: torch.dtype | None) -> Any:
+def call_statement(
+    statement: Statement, operands: Sequence[Tensor], done: Sequence[Any], precision: torch.dtype | None = None
+) -> Any:
+    """Return the result of one statement, after those `done`; raises ValueError for an operator that is not ATen's."""
     namespace, name, overload = statement.target.split(".")
     if namespace != NAMESPACE:
         raise ValueError(f"a body calls {statement.target}: only torch's {NAMESPACE} operators are known")
@@ -68,7 +71,7 @@ def _call(statement: Statement, operands: Sequence[Tensor], done: Sequence[Any],
 def _argument(value: Value, operands: Sequence[Tensor], done: Sequence[Any], precision: torch.dtype | None) -> Any:
     match value:
         case Reference():
-            return _found(value, operands, done)
+            return found_tensor(value, operands, done)
         case ElementType(name):
             return _with_precision(TYPE_NAMED[name], precision)
         case tuple():
@@ -85,7 +88,8 @@ def _with_precision(named: torch.dtype, precision: torch.dtype | None) -> torch.
     return precision if named.is_floating_point else named
 
 
-def _found(reference: Reference, operands: Sequence[Tensor], done: Sequence[Any]) -> Tensor:
+def found_tensor(reference: Reference, operands: Sequence[Tensor], done: Sequence[Any]) -> Tensor:
+    """Return the operand or the result that a reference names."""
     found = operands[reference.number] if reference.operand else done[reference.number]
     result: Tensor = found if reference.element is None else found[reference.element]
     return result
