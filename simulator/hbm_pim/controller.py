@@ -20,6 +20,7 @@ from simulator.timing_table import timing_table
 FIRST_CYCLE = 1
 # From the last command to the end of a kernel, as the simulator's totals have it.
 CYCLES_BEHIND_LAST = 5
+QUEUE = 64  # accesses of one channel that the controller chooses from
 REFRESH, CLEAR, COLUMN, ACTIVATE, PRECHARGE = range(5)  # in the order in which they go when several may
 
 
@@ -46,6 +47,11 @@ def kernel_cycles(accesses: Accesses, device: Device) -> int:
     return controller_commands(accesses, device)[-1].cycle + CYCLES_BEHIND_LAST
 
 
+def with_ranks(device: Device, ranks: int) -> Device:
+    """Return the device with so many ranks in a channel."""
+    return device.model_copy(update={"organisation": device.organisation.model_copy(update={"ranks": ranks})})
+
+
 class _Controller:
     """The queue and banks of one channel; every step issues one command."""
 
@@ -59,6 +65,7 @@ class _Controller:
         self.due = [self.interval * (rank + 1) // ranks for rank in range(ranks)]
         self.opened_by: dict[int, Kind] = {}
         self.clock = FIRST_CYCLE - 1
+        self.issued = 0
 
     def run(self) -> tuple[LogEntry, ...]:
         """Issue until nothing is waiting and every bank is closed."""
@@ -75,11 +82,15 @@ class _Controller:
 
     def _window(self) -> list[Access]:
         window = self.queue[:1]
-        for access in self.queue[1:]:
+        for access in self.queue[1:QUEUE]:
             if access.barrier:
                 break
             window.append(access)
         return window
+
+    def _arrival(self, place: int) -> int:
+        """Return the cycle in which an access has entered the queue: one enters a cycle."""
+        return self.issued + place + FIRST_CYCLE
 
     def _refreshes(self) -> Iterator[Candidate]:
         for rank, due in enumerate(self.due):
@@ -90,7 +101,9 @@ class _Controller:
     def _columns(self, window: list[Access]) -> Iterator[Candidate]:
         for place, access in enumerate(window[:1] if window and window[0].barrier else window):
             if self._open_row(access.bank) == access.row:
-                yield self._candidate(COLUMN, place, access.kind, access.bank, access.row, access.column)
+                yield self._candidate(
+                    COLUMN, place, access.kind, access.bank, access.row, access.column, self._arrival(place)
+                )
 
     def _activates(self, window: list[Access]) -> Iterator[Candidate]:
         seen: set[int] = set()
@@ -100,7 +113,9 @@ class _Controller:
                 seen.add(access.bank)
                 kind = Kind.ACT8 if access.all_banks else Kind.ACT
                 if kind is Kind.ACT8 or not leaving:
-                    yield self._candidate(ACTIVATE, place, kind, access.bank, access.row)
+                    yield self._candidate(
+                        ACTIVATE, place, kind, access.bank, access.row, not_before=self._arrival(place)
+                    )
 
     def _precharges(self, wanted: set[tuple[int, int]]) -> Iterator[Candidate]:
         for bank, opened in self.opened_by.items():
@@ -127,6 +142,7 @@ class _Controller:
                 self.due[next_one.place] += self.interval
             case 2:
                 del self.queue[next_one.place]
+                self.issued += 1
             case 3:
                 self.opened_by[next_one.bank] = next_one.kind
             case _:

@@ -5,6 +5,9 @@ works, switches it off, changes back and parks again. Read-back of results and l
 
     matrix-vector   per batch and 64 outputs: per 128 inputs, first those in even banks, then those in odd banks: write
                     8 registers, read 64 columns (2 rows), every eighth a barrier; store 8 registers in the odd bank
+    with a tree     the matrix-vector kernel for units whose sums a tree of adders is to add: before it, zeros to a row of
+                    every bank; per 64 outputs and 128 inputs, in even and odd banks by turns, as above, the results of
+                    every tile stored and the registers reset by reading 8 zeros
     two operands    per 8 columns, even banks then odd: read 8 of one, 8 of the other, store 8
     one operand     per 8 columns, even banks then odd: read 8, store 8
 
@@ -26,7 +29,7 @@ UNITS, LANES, REGISTERS, ROW_COLUMNS = 8, 16, 8, 32
 TILE_INPUTS = REGISTERS * LANES
 GROUP_OUTPUTS = UNITS * REGISTERS
 ROWS_OF_TILE = REGISTERS * REGISTERS // ROW_COLUMNS
-SECOND_OPERAND_ROW, RESULT_ROW = 128, 256
+SECOND_OPERAND_ROW, RESULT_ROW, ZERO_ROW = 128, 256, 1000
 
 
 class Elementwise(StrEnum):
@@ -52,6 +55,22 @@ def gemv_accesses(outputs: int, inputs: int, batch: int = 1) -> Accesses:
         body += columns_of(Kind.ST8, ODD, behind + row, column, REGISTERS)
         body += _execution()
     return (*_begin(), *body, *_end())
+
+
+def gemv_tree_accesses(outputs: int, inputs: int, batch: int = 1) -> Accesses:
+    """Return y = W x on one channel whose partial sums leave after every tile, to be added by a tree."""
+    groups, tiles = -(-outputs // GROUP_OUTPUTS), -(-inputs // TILE_INPUTS)
+    per_parity = -(-tiles // 2)
+    result, body = groups * per_parity * ROWS_OF_TILE, _execution()
+    for _ in range(batch):
+        for group in range(groups):
+            for tile in range(tiles):
+                first_row = (group * per_parity + tile // 2) * ROWS_OF_TILE
+                row, column = divmod((group * tiles + tile) * REGISTERS, ROW_COLUMNS)
+                body += _tile((EVEN, ODD)[tile % 2], first_row)
+                body += columns_of(Kind.ST8, ODD, result + row, column, REGISTERS)
+                body += columns_of(Kind.RD8, EVEN, ZERO_ROW, 0, REGISTERS)
+    return (*_zeros(), *_begin(microkernel_columns=2), *body, *_execution(), *_end())
 
 
 def elementwise_accesses(kernel: Elementwise, elements: int) -> Accesses:
@@ -82,10 +101,16 @@ def _execution() -> Accesses:
     return (Access(Kind.WR8, EVEN, WINDOW_ROW, EXECUTION_COLUMN, barrier=True),)
 
 
-def _begin() -> Accesses:
+def _zeros() -> Accesses:
+    """Write zeros to a row of every bank, bank after bank."""
+    banks = range(BANK_GROUPS * BANKS_PER_GROUP)
+    return fenced(tuple(Access(Kind.WR, bank, ZERO_ROW, column) for bank in banks for column in range(REGISTERS)))
+
+
+def _begin(microkernel_columns: int = 1) -> Accesses:
     enter = fenced(tuple(Access(Kind.WR, bank, ENTER_ROW, MODE_COLUMN) for bank in ENTER_BANKS))
-    microkernel = Access(Kind.WR8, ODD, WINDOW_ROW, MICROKERNEL_COLUMN, barrier=True)
-    return (*_park(), *enter, microkernel)
+    microkernel = columns_of(Kind.WR8, ODD, WINDOW_ROW, MICROKERNEL_COLUMN, microkernel_columns)
+    return (*_park(), *enter, *microkernel)
 
 
 def _end() -> Accesses:
