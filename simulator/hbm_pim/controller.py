@@ -2,8 +2,9 @@
 
 Of what lies between the head of the queue and the next barrier behind it, each cycle issues the first of: a refresh
 that is due on a rank whose banks are closed; a precharge of any row of a rank that is due; the first access whose row
-is open; the first activate of a closed bank; a precharge of a row that none of them waits for. The device's table says what may
-issue when. Ranks are refreshed in turn, nREFI / ranks apart. The kernels work on rank 0.
+is open; the first activate of a closed bank; a precharge of a row that none of them waits for. The device's table says
+what may issue when. A single bank is activated once all-bank mode has been left, which it is when the rows that were
+opened in it are closed. Ranks are refreshed in turn, nREFI / ranks apart. The kernels work on rank 0.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """What a host asks of one HBM-PIM channel: accesses in order, with barriers. Where the reference kernels begin.
 
-A controller turns accesses into commands (`simulator.hbm_pim.controller`). Nothing passes a barrier: an access marked as
-one goes when everything before it has gone, and before everything behind it.
+A controller turns accesses into commands (`simulator.hbm_pim.controller`). Nothing passes a barrier: an access marked
+as one goes when everything before it has gone, and before everything behind it.
 """
 
 from dataclasses import dataclass, replace

