@@ -6,8 +6,8 @@ works, switches it off, changes back and parks again. Read-back of results and l
     matrix-vector   per batch and 64 outputs: per 128 inputs, first those in even banks, then those in odd banks: write
                     8 registers, read 64 columns (2 rows), every eighth a barrier; store 8 registers in the odd bank
     with a tree     the matrix-vector kernel for units whose sums a tree of adders is to add: before it, zeros to a row
-                    of every bank; per 64 outputs and 128 inputs, in even and odd banks by turns, as above, the results of
-                    every tile stored and the registers reset by reading 8 zeros
+                    of every bank; per 64 outputs and 128 inputs, in even and odd banks by turns, as above, the results
+                    of every tile stored and the registers reset by reading 8 zeros
     two operands    per 8 columns, even banks then odd: read 8 of one, 8 of the other, store 8
     one operand     per 8 columns, even banks then odd: read 8, store 8
 
