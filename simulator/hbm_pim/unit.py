@@ -1,0 +1,332 @@
+"""HBM-PIM on values: modes, register windows and the microkernel that column accesses run, fp16 after every operation.
+
+    single-bank mode    ACT, PRE, PREA, RD, WR; writing the entry rows of four banks enters all-bank mode
+    all-bank mode       ACT8, PRE8, PREA, and WR8 to the windows; writing the exit row of both parities leaves it
+    execution           switched by a write, which resets the program counter; RD8 and ST8 run an instruction each
+
+A WR8 takes its data from the host, but for switches and microkernels, which come with the command: `lane` 1 switches
+execution on and 0 off, with `register` 1 the sums are cleared; `simulator.hbm_pim.microkernel` says how words travel.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.channel import CLOSED
+from simulator.functional_code import END, LOOP, FlatProgram
+from simulator.functional_errors import (
+    EventError,
+    FunctionalError,
+    ModeError,
+    OperandRangeError,
+    RowStateError,
+    UnsupportedCommandError,
+    UnwrittenValueError,
+)
+from simulator.functional_state import Floats, HostMemory
+from simulator.hbm_pim.microkernel import ALIGNED_RUNS, MicroInstruction, Opcode, Place, decode, words_of
+from simulator.hbm_pim.registers import (
+    ENTER_ROW,
+    EXECUTION_COLUMN,
+    INPUTS_COLUMN,
+    LEAVE_ROW,
+    MICROKERNEL_COLUMN,
+    MODE_COLUMN,
+    ODD,
+    REGISTERS,
+    RESULT_ROWS,
+    ROW_COLUMNS,
+    SUMS_COLUMN,
+    WINDOW_ROW,
+    entry_banks,
+)
+from simulator.hbm_pim.state import COUNTER, ENTERED, EXECUTES, LEFT, RUNS, MicrokernelChannel
+from simulator.isa import KINDS, OPERANDS, Kind
+
+ALL_BANK_KINDS = (Kind.ACT8, Kind.PRE8, Kind.RD8, Kind.WR8, Kind.ST8)
+SINGLE_BANK_KINDS = (Kind.ACT, Kind.PRE, Kind.RD, Kind.WR)
+BANKS_OF_PARITIES = 2
+
+
+class Resolved(NamedTuple):
+    """One command with its operands, which of the program it is, and its place in messages."""
+
+    kind: Kind
+    bank: int
+    row: int
+    column: int
+    lane: int
+    buffer: int
+    register: int
+    data: int
+    event: int
+    instruction: int
+    number: int
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"command {self.number}, {self.kind}"
+
+
+def execute_microkernels(flat: FlatProgram, channel: MicrokernelChannel, memory: HostMemory) -> int:
+    """Run a program on a channel and its host memories, both changed in place; return how many commands there were.
+
+    Raises a FunctionalError at the first command that the channel cannot execute; what earlier ones wrote stays.
+    """
+    run, number = _Run(channel, memory), -1
+    for number, command in enumerate(_resolved(flat)):
+        run.command(command)
+    return number + 1
+
+
+def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
+    code, variables, number = flat.code, [0] * 64, 0
+    constant, first = code.constant.tolist(), code.first.tolist()
+    terms = list(zip(code.depth.tolist(), code.coefficient.tolist(), strict=True))
+    kinds, targets, repetitions = code.kind.tolist(), code.target.tolist(), code.repetitions.tolist()
+    at = depth = 0
+    while at < len(kinds):
+        if kinds[at] == LOOP:
+            if repetitions[at] <= 0:
+                at = targets[at]
+            else:
+                variables[depth], depth = 0, depth + 1
+        elif kinds[at] == END:
+            variables[depth - 1] += 1
+            if variables[depth - 1] < repetitions[targets[at]]:
+                at = targets[at]
+            else:
+                depth -= 1
+        else:
+            values = [
+                constant[at][place]
+                + sum(factor * variables[level] for level, factor in terms[first[at][place] : first[at][place + 1]])
+                for place in range(len(OPERANDS))
+            ]
+            yield Resolved(KINDS[kinds[at]], *values, at, number)
+            number += 1
+        at += 1
+
+
+class _Run:
+    """One program on one channel."""
+
+    def __init__(self, channel: MicrokernelChannel, memory: HostMemory) -> None:
+        self.channel, self.memory = channel, memory
+        self.arrived: set[int] = set()
+        self.first_reserved = channel.sizes.rows
+
+    def command(self, command: Resolved) -> None:
+        """Execute one command."""
+        kind, all_banks = command.kind, bool(self.channel.register_mode[0])
+        if kind in ALL_BANK_KINDS and not all_banks or kind in SINGLE_BANK_KINDS and all_banks:
+            modes = ("single-bank mode", "all-bank mode")
+            raise ModeError(f"{command.where}: expected {modes[not all_banks]}, found {modes[all_banks]}")
+        match kind:
+            case Kind.WAIT:
+                self.arrived.add(command.event)
+            case Kind.SIGNAL:
+                self._hand_over(command)
+            case Kind.PREA:
+                self.channel.open_row[:] = CLOSED
+            case Kind.ACT | Kind.ACT8:
+                self._activate(command)
+            case Kind.PRE | Kind.PRE8:
+                self.channel.open_row[self._banks(command)] = CLOSED
+            case Kind.WR:
+                self._write(command)
+            case Kind.RD:
+                self._read(command)
+            case Kind.WR8:
+                self._write_window(command)
+            case Kind.RD8 | Kind.ST8:
+                self._run_instruction(command)
+            case _:
+                raise UnsupportedCommandError(
+                    f"{command.where}: expected a command with a meaning on values, found one without"
+                )
+        self._settle_mode()
+
+    def _banks(self, command: Resolved) -> slice:
+        """Return the banks a command goes to: one, or all of a parity."""
+        every = command.kind in ALL_BANK_KINDS
+        limit = BANKS_OF_PARITIES if every else len(self.channel.open_row)
+        self._require_range(command, "bank", command.bank, limit)
+        return slice(command.bank, None, BANKS_OF_PARITIES) if every else slice(command.bank, command.bank + 1)
+
+    @staticmethod
+    def _require_range(command: Resolved, name: str, value: int, limit: int) -> None:
+        if not 0 <= value < limit:
+            raise OperandRangeError(f"{command.where}: expected {name} in 0..{limit - 1}, found {name} {value}")
+
+    def _require_row(self, command: Resolved, row: int) -> None:
+        for bank, found in enumerate(self.channel.open_row[self._banks(command)].tolist()):
+            if found != row:
+                texts = ["closed" if item == CLOSED else f"with open row {item}" for item in (row, found)]
+                raise RowStateError(f"{command.where}: expected bank {bank} {texts[0]}, found it {texts[1]}")
+
+    def _activate(self, command: Resolved) -> None:
+        self._require_row(command, CLOSED)
+        self._require_range(command, "row", command.row, self.first_reserved + WINDOW_ROW + 1)
+        self.channel.open_row[self._banks(command)] = command.row
+
+    def _cells(self, command: Resolved) -> Floats:
+        """Return the columns' values[lane, bank] that an access to data or results reaches."""
+        self._require_range(command, "column", command.column, ROW_COLUMNS)
+        self._require_row(command, command.row)
+        row = command.row - self.first_reserved
+        if row < 0:
+            self._require_range(command, "row", command.row, self.first_reserved)
+            return self.channel.cells[command.row, command.column, :, self._banks(command)]
+        self._require_range(command, "row", row, RESULT_ROWS)
+        return self.channel.results[row, command.column, :, self._banks(command)]
+
+    def _host_column(self, command: Resolved) -> Floats:
+        """Return the fp16 values of a host entry that has arrived."""
+        self._require_range(command, "data", command.data, len(self.memory.inputs))
+        event = int(self.memory.input_events[command.data])
+        if event >= 0 and event not in self.arrived:
+            raise EventError(f"{command.where}: expected a WAIT for event {event} before, found none")
+        return _half(self.memory.inputs[command.data])
+
+    def _write(self, command: Resolved) -> None:
+        if command.row == self.first_reserved + ENTER_ROW and command.column == MODE_COLUMN:
+            self._require_row(command, command.row)
+            self.channel.standing[ENTERED] |= 1 << command.bank
+            return
+        self._cells(command)[:] = self._host_column(command)[:, None]
+
+    def _read(self, command: Resolved) -> None:
+        values, memory = self._cells(command)[:, 0], self.memory
+        self._require_range(command, "data", command.data, len(memory.outputs))
+        if memory.taken[command.data]:
+            event = memory.output_events[command.data]
+            raise EventError(f"{command.where}: expected to come before the SIGNAL of event {event}, found it after")
+        self._require_written(command, values, "a cell")
+        memory.outputs[command.data] = values
+        memory.writers[command.data] = command.instruction
+
+    def _hand_over(self, command: Resolved) -> None:
+        own = self.memory.output_events == command.event
+        if (self.memory.writers[own] < 0).any():
+            raise UnwrittenValueError(
+                f"{command.where}: expected values written before, found an output to hand over that never was"
+            )
+        self.memory.taken[own] = 1
+
+    @staticmethod
+    def _require_written(command: Resolved, values: Floats, place: str) -> None:
+        if np.isnan(values).any():
+            raise UnwrittenValueError(f"{command.where}: expected values written before, found {place} that never was")
+
+    def _write_window(self, command: Resolved) -> None:
+        self._require_row(command, command.row)
+        row, column, channel = command.row - self.first_reserved, command.column, self.channel
+        if row == LEAVE_ROW and column == MODE_COLUMN:
+            channel.standing[LEFT] |= 1 << command.bank
+        elif row != WINDOW_ROW:
+            self._require_range(command, "row", row, WINDOW_ROW + 1)
+            raise ModeError(f"{command.where}: expected a register window or the exit, found row {command.row}")
+        elif column == EXECUTION_COLUMN:
+            self._switch(command)
+        elif command.bank != ODD:
+            raise ModeError(f"{command.where}: expected register windows of odd banks, found even banks")
+        elif MICROKERNEL_COLUMN <= column < INPUTS_COLUMN:
+            self._load_words(command)
+        elif INPUTS_COLUMN <= column < INPUTS_COLUMN + REGISTERS:
+            channel.inputs[column - INPUTS_COLUMN] = self._host_column(command)[:, None]
+        elif SUMS_COLUMN <= column < SUMS_COLUMN + REGISTERS:
+            channel.sums[column - SUMS_COLUMN] = self._host_column(command)[:, None]
+        else:
+            raise UnsupportedCommandError(f"{command.where}: expected a register window, found column {column}")
+
+    def _switch(self, command: Resolved) -> None:
+        self.channel.standing[[EXECUTES, COUNTER, RUNS]] = (command.lane, 0, 0)
+        self.channel.jumps[:] = -1
+        if command.register:
+            self.channel.sums[:] = 0
+
+    def _load_words(self, command: Resolved) -> None:
+        words = words_of(command.lane, command.buffer, command.register, command.data)
+        first = (command.column - MICROKERNEL_COLUMN) * len(words)
+        self._require_range(command, "column", first + len(words) - 1, len(self.channel.words))
+        self.channel.words[first : first + len(words)] = words
+
+    def _run_instruction(self, command: Resolved) -> None:
+        if not self.channel.standing[EXECUTES]:
+            raise ModeError(f"{command.where}: expected units that execute, found execution switched off")
+        cells, instruction = self._cells(command), self._next(command)
+        if command.kind is Kind.ST8:
+            if instruction.opcode is not Opcode.NOP or command.bank != ODD:
+                raise ModeError(f"{command.where}: expected a store of sums in odd banks, found {instruction}")
+            values = self.channel.sums[command.column % REGISTERS]
+            self._require_written(command, values, "an accumulator")
+            cells[:] = values
+        elif instruction.opcode is Opcode.MAC:
+            self._multiply(command, instruction, cells)
+        else:
+            raise UnsupportedCommandError(f"{command.where}: expected a multiply-accumulate, found {instruction}")
+        self._count(instruction)
+
+    def _multiply(self, command: Resolved, instruction: MicroInstruction, cells: Floats) -> None:
+        expected = Place.ODD_BANK if command.bank == ODD else Place.EVEN_BANK
+        places = (instruction.destination, instruction.source, instruction.other)
+        if places != (Place.SUMS, expected, Place.INPUTS) or not instruction.aligned:
+            raise ModeError(f"{command.where}: expected a multiply of the {expected.name} next, found {instruction}")
+        inputs = (command.row & 1) << 2 | command.column >> 3 & 3
+        values, factors = cells, self.channel.inputs[inputs]
+        self._require_written(command, values, "a cell")
+        self._require_written(command, factors, "a global-buffer column")
+        sums = self.channel.sums[command.column % REGISTERS]
+        sums[:] = _half(_half(values * factors) + sums)
+        self._require_written(command, sums, "an accumulator")
+
+    def _next(self, command: Resolved) -> MicroInstruction:
+        """Return the instruction at the program counter, behind the jumps that lead there."""
+        standing, jumps = self.channel.standing, self.channel.jumps
+        while True:
+            counter = int(standing[COUNTER])
+            self._require_range(command, "program counter", counter, len(self.channel.words))
+            word = int(self.channel.words[counter])
+            if word < 0:
+                raise UnwrittenValueError(f"{command.where}: expected an instruction at {counter}, found none written")
+            instruction = _decoded(command, word)
+            if instruction.opcode is not Opcode.JUMP:
+                return instruction
+            if jumps[counter] < 0:
+                jumps[counter] = instruction.count
+            back = jumps[counter] > 0
+            jumps[counter] -= 1
+            standing[COUNTER] += -instruction.back if back else 1
+
+    def _count(self, instruction: MicroInstruction) -> None:
+        standing = self.channel.standing
+        standing[RUNS] += 1
+        if standing[RUNS] == (ALIGNED_RUNS if instruction.aligned else instruction.count):
+            standing[[COUNTER, RUNS]] = standing[COUNTER] + 1, 0
+
+    def _settle_mode(self) -> None:
+        """Change modes once every row that asks for it has been written and closed."""
+        standing, channel = self.channel.standing, self.channel
+        entered = sum(1 << bank for bank in set(entry_banks(len(channel.open_row))))
+        if (channel.open_row != CLOSED).any():
+            return
+        if standing[ENTERED] == entered:
+            channel.register_mode[0], standing[ENTERED] = 1, 0
+        if standing[LEFT] == (1 << BANKS_OF_PARITIES) - 1:
+            channel.register_mode[0], standing[LEFT] = 0, 0
+
+
+def _half(values: Floats) -> Floats:
+    """Return float32 values rounded to nearest even fp16."""
+    rounded: Floats = values.astype(np.float16).astype(np.float32)
+    return rounded
+
+
+def _decoded(command: Resolved, word: int) -> MicroInstruction:
+    try:
+        return decode(word)
+    except ValueError as error:
+        raise FunctionalError(f"{command.where}: expected a known instruction, found {word:#010x}") from error
