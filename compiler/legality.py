@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div, packing
 from compiler.hand_kernels import KERNELS
+from compiler.hbm_pim.geometry import MOST_GROUPS
 from compiler.linear import LinearShape
 from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, Place, PoolShape
-from configs.number_format import Storage
+from configs.number_format import INPUT_BITS, Storage
+from simulator.hbm_pim.registers import REGISTERS
+
+ONE_VECTOR = "{needed} vectors share a row, but a microkernel takes {available} at a time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     packed = packing(shape.storage, pool)
     row_columns = pool.columns * packed.per_column
     return (
+        *_microkernel_rules(shape, ceil_div(shape.outputs, np.maximum(pool.channels // split, 1)), pool),
+        Rule("reuse", np.where(pool.runs_microkernels, reuse, 1), 1, ONE_VECTOR),
         *_scale_rules(shape, split, np.where(segment < total, segment, 0), pool),
         Rule("reduction split", pool.channels % split, 0, "{needed} of the channels are left over by the split"),
         Rule(
@@ -67,6 +73,19 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     )
 
 
+def _microkernel_rules(shape: LinearShape | AttentionShape, outputs: Any, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return what registers and rows of results ask, where units run microkernels."""
+    if not pool.runs_microkernels:
+        return ()
+    groups = ceil_div(ceil_div(outputs, pool.banks), REGISTERS)
+    narrow = "units multiply values of 16 bits, those stored have {needed} less"
+    results = "a vector has {needed} groups of results on a channel, there are rows for {available}"
+    return (
+        Rule("format", INPUT_BITS - shape.storage.bits, 0, narrow),
+        Rule("results", groups, MOST_GROUPS, results),
+    )
+
+
 def _scale_rules(shape: LinearShape, split: Any, cut: Any, pool: PoolShape) -> tuple[Rule, ...]:
     """Return the rules of weights whose scales lie in rows; `cut` is the length of segments where there are several."""
     group = shape.storage.group
@@ -89,7 +108,10 @@ def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: Po
     split, score, context = schedule.token_split, schedule.score_reuse, schedule.context_reuse
     key, segment = key_columns(shape, pool), schedule.context_segment_columns
     row_columns = pool.columns * packing(shape.storage, pool).per_column
+    tokens = ceil_div(shape.tokens, split)
     return (
+        *_microkernel_rules(shape, np.maximum(ceil_div(tokens, schedule.token_blocks), shape.head_dim), pool),
+        Rule("reuse", np.where(pool.runs_microkernels, np.maximum(score, context), 1), 1, ONE_VECTOR),
         Rule("token split", pool.channels % split, 0, "{needed} of the channels are left over by the token split"),
         Rule("token split", split, shape.tokens, "a token split of {needed} is more than the {available} tokens"),
         Rule("row", key, row_columns, "a key of {needed} columns is wider than a row of {available}"),

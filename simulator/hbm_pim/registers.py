@@ -4,6 +4,7 @@ Of the reserved rows the first are for results on their way to the host. Program
 simulator's address map has: there, the three rows at the end are 0x17ff, 0x1fff and 0x3fff.
 """
 
+BANKS_OF_UNIT = 2
 RESERVED_ROWS = 128
 RESULT_ROWS = 64
 ENTER_ROW, LEAVE_ROW, WINDOW_ROW = 125, 126, 127  # counted from the first reserved one

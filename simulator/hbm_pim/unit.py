@@ -121,7 +121,7 @@ class _Run:
     def command(self, command: Resolved) -> None:
         """Execute one command."""
         kind, all_banks = command.kind, bool(self.channel.register_mode[0])
-        if kind in ALL_BANK_KINDS and not all_banks or kind in SINGLE_BANK_KINDS and all_banks:
+        if (kind in ALL_BANK_KINDS and not all_banks) or (kind in SINGLE_BANK_KINDS and all_banks):
             modes = ("single-bank mode", "all-bank mode")
             raise ModeError(f"{command.where}: expected {modes[not all_banks]}, found {modes[all_banks]}")
         match kind:
