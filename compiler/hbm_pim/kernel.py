@@ -82,9 +82,16 @@ class MicrokernelKernel:
 
     def _visit(self, first: Affine, vectors: int, depth: int) -> Block:
         """Work on some vectors in all-bank mode, then read their results."""
+        return (*self.all_bank_part(first, vectors, depth), *self.read_back(first, vectors, depth))
+
+    def all_bank_part(self, first: Affine, vectors: int, depth: int) -> Block:
+        """Enter all-bank mode, multiply some vectors and leave; their results stay in rows of results."""
         work = repeat(vectors, depth, lambda index, inside: self._vector(plus(first, index), index, inside))
-        read = repeat(vectors, depth, lambda index, inside: self._read_back(plus(first, index), index, inside))
-        return (*self._enter(), *work, *self._leave(), *read)
+        return (*self._enter(), *work, *self._leave())
+
+    def read_back(self, first: Affine, vectors: int, depth: int) -> Block:
+        """Read the results of some vectors and signal them."""
+        return repeat(vectors, depth, lambda index, inside: self._read_back(plus(first, index), index, inside))
 
     def _reserved(self, row: int) -> Affine:
         return Affine(int(self.shape.reserved_row) + row)
