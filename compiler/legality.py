@@ -15,8 +15,10 @@ from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div, packing
 from compiler.hand_kernels import KERNELS
 from compiler.hbm_pim.geometry import MOST_GROUPS
+from compiler.hbm_pim.tiles import BANKS_OF_UNIT
 from compiler.linear import LinearShape
-from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, Place, PoolShape
+from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, LoopOrder, Place, PoolShape
+from configs.device import Device
 from configs.number_format import INPUT_BITS, Storage
 from simulator.hbm_pim.registers import REGISTERS
 
@@ -33,6 +35,21 @@ class Rule:
     text: str
 
 
+def unit_values(device: Device) -> dict[str, tuple[int | str, ...]]:
+    """Return the values that schedule knobs of any task can have at all on a device, where its units decide them."""
+    if not device.unit.microkernel_words:
+        return {}
+    return {
+        "*.segment_columns": (REGISTERS,),
+        "*.context_segment_columns": (REGISTERS,),
+        "*.registers": (REGISTERS,),
+        "*.reuse": (1,),
+        "*.score_reuse": (1,),
+        "*.context_reuse": (1,),
+        "*.order": (str(LoopOrder.RELOAD),),
+    }
+
+
 def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> tuple[Rule, ...]:
     """Return the rules of a linear operator on the units."""
     split, reuse = schedule.reduction_split, schedule.reuse
@@ -42,7 +59,7 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     row_columns = pool.columns * packed.per_column
     return (
         *_microkernel_rules(shape, ceil_div(shape.outputs, np.maximum(pool.channels // split, 1)), pool),
-        Rule("reuse", np.where(pool.runs_microkernels, reuse, 1), 1, ONE_VECTOR),
+        *_fixed_rules(reuse, schedule.segment_columns, schedule.registers, pool),
         *_scale_rules(shape, split, np.where(segment < total, segment, 0), pool),
         Rule("reduction split", pool.channels % split, 0, "{needed} of the channels are left over by the split"),
         Rule(
@@ -70,6 +87,18 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
             "registers", schedule.registers, pool.accumulators, "needs {needed} accumulators, the unit has {available}"
         ),
         Rule("reuse", shape.vectors % reuse, 0, "{needed} of the vectors are left over by the reuse"),
+    )
+
+
+def _fixed_rules(reuse: Any, segment: Any, registers: Any, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return that a schedule has what registers fix, where units run microkernels."""
+    if not pool.runs_microkernels:
+        return ()
+    whole = "{needed} of the " + str(REGISTERS)
+    return (
+        Rule("reuse", reuse, 1, ONE_VECTOR),
+        Rule("segment", np.abs(REGISTERS - segment), 0, whole + " columns that inputs have registers for are not used"),
+        Rule("registers", np.abs(REGISTERS - registers), 0, whole + " registers of sums are not used"),
     )
 
 
@@ -108,10 +137,11 @@ def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: Po
     split, score, context = schedule.token_split, schedule.score_reuse, schedule.context_reuse
     key, segment = key_columns(shape, pool), schedule.context_segment_columns
     row_columns = pool.columns * packing(shape.storage, pool).per_column
-    tokens = ceil_div(shape.tokens, split)
+    tokens = ceil_div(ceil_div(shape.tokens, split), schedule.token_blocks)
+    block = np.lcm(pool.banks * REGISTERS, BANKS_OF_UNIT * pool.lanes * REGISTERS)
     return (
-        *_microkernel_rules(shape, np.maximum(ceil_div(tokens, schedule.token_blocks), shape.head_dim), pool),
-        Rule("reuse", np.where(pool.runs_microkernels, np.maximum(score, context), 1), 1, ONE_VECTOR),
+        *_microkernel_rules(shape, np.maximum(ceil_div(tokens, block) * block, shape.head_dim), pool),
+        *_fixed_rules(np.maximum(score, context), segment, schedule.registers, pool),
         Rule("token split", pool.channels % split, 0, "{needed} of the channels are left over by the token split"),
         Rule("token split", split, shape.tokens, "a token split of {needed} is more than the {available} tokens"),
         Rule("row", key, row_columns, "a key of {needed} columns is wider than a row of {available}"),

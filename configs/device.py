@@ -217,7 +217,7 @@ class Device(Record):
     host: Host | None = None
     dispatcher: Dispatcher | None = None
     assumptions: tuple[str, ...] = ()
-    knobs: tuple[str, ...] = Field((), description="the hardware knobs that may change; all of them where none is named")
+    knobs: tuple[str, ...] = Field((), description="the hardware knobs that may change; none named: all of them")
 
     @model_validator(mode="after")
     def _expressions_resolve(self) -> "Device":

@@ -80,8 +80,8 @@ class HostMemory:
     """What one channel's commands read and write at the host, indexed by their `data` operand.
 
     `inputs` float32[entries, lanes] feeds WRGB and WR, `inputs_by_bank` float32[entries, banks] feeds WRA16, `outputs`
-    float32[entries, banks] takes RDMAC16 and feeds WRMAC16 (where units run microkernels, [entries, lanes] takes RD). `writers` int64[entries] holds the instruction that last
-    wrote an output, -1 where none did.
+    float32[entries, banks] takes RDMAC16 and feeds WRMAC16; of units with microkernels it is float32[entries, lanes]
+    and takes RD. `writers` int64[entries] holds the instruction that last wrote an output, -1 where none did.
 
     `input_events` int64[entries] say which WAIT must come before an input is there, -1 none; `output_events` which
     SIGNAL hands an output to the host, -1 none, and `taken` int64[entries] is 1 for those handed over.

@@ -10,7 +10,8 @@ A `Program` is what one channel executes. Grammar of its text form (`simulator.p
     affine   := constant ("+" coefficient? "%" depth)*   loop variables count from the outermost loop of the program
 
 Kinds that end in 16 address all banks of the channel (16 on the AiM base device), those in 4 one bank group, those in 8
-every even or every odd bank, for which bank 0 or 1 stands. Which kinds a device has, and what else each addresses, its file says.
+every even or every odd bank, for which bank 0 or 1 stands. Which kinds a device has, and what else each addresses, its
+file says.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Lowering to HBM-PIM: the same operators, schedules and closed forms as for units in lock-step, with its own kernel."""
+"""Lowering to HBM-PIM: the same operators, schedules and closed forms as in lock-step, with a kernel of its own."""

@@ -1,7 +1,7 @@
 """Code generation of the matrix-vector kernel for HBM-PIM: geometry -> commands; `compiler.hbm_pim.tiles` says where.
 
-Like that of `compiler.matvec`, the kernel begins and ends in single-bank mode with all rows closed, waits for its inputs
-segment by segment, and signals group by group:
+Like that of `compiler.matvec`, the kernel begins and ends in single-bank mode with all rows closed, waits for its
+inputs segment by segment, and signals group by group:
 
     enter all-bank mode, write the microkernel, switch execution on
     per vector, group of outputs:  per segment:  WAIT; write 8 inputs; 64 multiplies over an even and an odd row

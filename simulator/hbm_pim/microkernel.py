@@ -92,7 +92,7 @@ def multiply_accumulate(bank: Place) -> MicroInstruction:
 def jump(count: int, back: int) -> MicroInstruction:
     """Return a jump so many times over so many instructions back; raises ValueError for what no word holds."""
     if not 0 <= count <= MOST_JUMPS or not 0 < back <= MOST_BACK:
-        raise ValueError(f"a jump goes back {back} instructions {count} times, a word holds {MOST_BACK} and {MOST_JUMPS}")
+        raise ValueError(f"a jump back over {back}, {count} times: a word holds {MOST_BACK} and {MOST_JUMPS}")
     return MicroInstruction(Opcode.JUMP, count=count, back=back)
 
 

@@ -75,10 +75,11 @@ def execute_microkernels(flat: FlatProgram, channel: MicrokernelChannel, memory:
 
     Raises a FunctionalError at the first command that the channel cannot execute; what earlier ones wrote stays.
     """
-    run, number = _Run(channel, memory), -1
-    for number, command in enumerate(_resolved(flat)):
+    run, issued = _Run(channel, memory), 0
+    for command in _resolved(flat):
         run.command(command)
-    return number + 1
+        issued += 1
+    return issued
 
 
 def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
