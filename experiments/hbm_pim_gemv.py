@@ -47,7 +47,9 @@ def measured(table: Device, preactivate: bool, outputs: int = OUTPUTS, inputs: i
     pool = pool_shape(load_device("hbm-pim"), STACKS)
     schedule = LinearSchedule(segment_columns=REGISTERS, registers=REGISTERS, preactivate=preactivate)
     shape = LinearShape("gemv", (outputs * pool.channels,), inputs, 1)
-    kernel = MicrokernelKernel(linear_geometry(shape, shape.outputs, schedule, pool), Operands(ZERO, ZERO, ZERO), preactivate)
+    kernel = MicrokernelKernel(
+        linear_geometry(shape, shape.outputs, schedule, pool), Operands(ZERO, ZERO, ZERO), preactivate
+    )
     engine = Engine(table)
     state = engine.fresh_state()
     work = kernel.all_bank_part(Affine(), 1, 0)

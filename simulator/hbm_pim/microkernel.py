@@ -14,6 +14,7 @@ data of its command, two each, the first in the low half. Source: Samsung's publ
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from simulator.isa import Affine, Command, Kind
 
@@ -73,6 +74,7 @@ class MicroInstruction:
         return word | places | self.aligned << 15
 
 
+@lru_cache
 def decode(word: int) -> MicroInstruction:
     """Return what a word says; raises ValueError for one that says nothing."""
     opcode = Opcode(word >> 28)

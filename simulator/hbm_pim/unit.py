@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.channel import CLOSED
-from simulator.functional_code import END, LOOP, FlatProgram
+from simulator.functional_code import DEPTH_LIMIT, END, LOOP, FlatProgram
 from simulator.functional_errors import (
     EventError,
     FunctionalError,
@@ -83,9 +83,8 @@ def execute_microkernels(flat: FlatProgram, channel: MicrokernelChannel, memory:
 
 
 def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
-    code, variables, number = flat.code, [0] * 64, 0
-    constant, first = code.constant.tolist(), code.first.tolist()
-    terms = list(zip(code.depth.tolist(), code.coefficient.tolist(), strict=True))
+    code, variables, number = flat.code, [0] * DEPTH_LIMIT, 0
+    constant, terms = code.constant.tolist(), _terms(flat)
     kinds, targets, repetitions = code.kind.tolist(), code.target.tolist(), code.repetitions.tolist()
     at = depth = 0
     while at < len(kinds):
@@ -101,14 +100,22 @@ def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
             else:
                 depth -= 1
         else:
-            values = [
-                constant[at][place]
-                + sum(factor * variables[level] for level, factor in terms[first[at][place] : first[at][place + 1]])
-                for place in range(len(OPERANDS))
-            ]
+            values = constant[at].copy()
+            for place, level, factor in terms[at]:
+                values[place] += factor * variables[level]
             yield Resolved(KINDS[kinds[at]], *values, at, number)
             number += 1
         at += 1
+
+
+def _terms(flat: FlatProgram) -> list[list[tuple[int, int, int]]]:
+    """Return, for each instruction, (operand, loop depth, coefficient) of what its operands add to their constants."""
+    code = flat.code
+    found: list[list[tuple[int, int, int]]] = []
+    for first in code.first.tolist():
+        places = [(place, term) for place in range(len(OPERANDS)) for term in range(first[place], first[place + 1])]
+        found.append([(place, int(code.depth[term]), int(code.coefficient[term])) for place, term in places])
+    return found
 
 
 class _Run:
@@ -132,10 +139,12 @@ class _Run:
                 self._hand_over(command)
             case Kind.PREA:
                 self.channel.open_row[:] = CLOSED
+                self._settle_mode()
             case Kind.ACT | Kind.ACT8:
                 self._activate(command)
             case Kind.PRE | Kind.PRE8:
                 self.channel.open_row[self._banks(command)] = CLOSED
+                self._settle_mode()
             case Kind.WR:
                 self._write(command)
             case Kind.RD:
@@ -148,7 +157,6 @@ class _Run:
                 raise UnsupportedCommandError(
                     f"{command.where}: expected a command with a meaning on values, found one without"
                 )
-        self._settle_mode()
 
     def _banks(self, command: Resolved) -> slice:
         """Return the banks a command goes to: one, or all of a parity."""
@@ -163,10 +171,12 @@ class _Run:
             raise OperandRangeError(f"{command.where}: expected {name} in 0..{limit - 1}, found {name} {value}")
 
     def _require_row(self, command: Resolved, row: int) -> None:
-        for bank, found in enumerate(self.channel.open_row[self._banks(command)].tolist()):
-            if found != row:
-                texts = ["closed" if item == CLOSED else f"with open row {item}" for item in (row, found)]
-                raise RowStateError(f"{command.where}: expected bank {bank} {texts[0]}, found it {texts[1]}")
+        found = self.channel.open_row[self._banks(command)]
+        if (found == row).all():
+            return
+        bank = int((found != row).argmax())
+        texts = ["closed" if item == CLOSED else f"with open row {item}" for item in (row, int(found[bank]))]
+        raise RowStateError(f"{command.where}: expected bank {bank} of those addressed {texts[0]}, found it {texts[1]}")
 
     def _activate(self, command: Resolved) -> None:
         self._require_row(command, CLOSED)
@@ -278,11 +288,12 @@ class _Run:
             raise ModeError(f"{command.where}: expected a multiply of the {expected.name} next, found {instruction}")
         inputs = (command.row & 1) << 2 | command.column >> 3 & 3
         values, factors = cells, self.channel.inputs[inputs]
-        self._require_written(command, values, "a cell")
-        self._require_written(command, factors, "a global-buffer column")
         sums = self.channel.sums[command.column % REGISTERS]
         sums[:] = _half(_half(values * factors) + sums)
-        self._require_written(command, sums, "an accumulator")
+        if np.isnan(sums).any():
+            self._require_written(command, values, "a cell")
+            self._require_written(command, factors, "a global-buffer column")
+            self._require_written(command, sums, "an accumulator")
 
     def _next(self, command: Resolved) -> MicroInstruction:
         """Return the instruction at the program counter, behind the jumps that lead there."""
