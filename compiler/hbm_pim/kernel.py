@@ -98,7 +98,7 @@ class MicrokernelKernel:
 
     def _enter(self) -> Block:
         row = self._reserved(ENTER_ROW)
-        banks = [Affine(bank) for bank in dict.fromkeys(entry_banks(BANKS_OF_UNIT * self.units))]
+        banks = [Affine(bank) for bank in entry_banks(BANKS_OF_UNIT * self.units)]
         opened = [Command(Kind.ACT, bank=bank, row=row) for bank in banks]
         written = [Command(Kind.WR, bank=bank, row=row, column=Affine(MODE_COLUMN)) for bank in banks]
         words = load_commands(microkernel(self.shape.segments), self._window_write(0), MICROKERNEL_COLUMN)

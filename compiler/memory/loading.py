@@ -57,7 +57,7 @@ class Loader:
         if self.system.pool.runs_microkernels:
             rows = ceil_div(tokens, sizes.score.slots_per_row * sizes.score.banks)
             keys = row_writes(organisation, units * rows, organisation.columns, one_by_one=True)
-            values = repeat(units * tokens * sizes.context.groups * sizes.context.banks, 0, lambda row, _: _column(row))
+            values = repeat(units * tokens * sizes.context.groups * sizes.context.banks, 0, _column)
             rows = ceil_div(tokens, lanes * sizes.context.segment_columns) * sizes.context.groups
             gathered = row_writes(organisation, units * rows, organisation.columns, one_by_one=True)
         else:
@@ -133,7 +133,7 @@ def _write_by_value(row: Affine) -> Block:
     return (Command(Kind.ACT16, row=row), Command(Kind.WRA16, row=row))
 
 
-def _column(row: Affine) -> Block:
+def _column(row: Affine, depth: int) -> Block:
     """Return the writing of a token's values in one bank of a unit: a column for each output of a tile."""
     opened, written = Command(Kind.ACT, row=row), Command(Kind.WR, row=row)
-    return (opened, *repeat(REGISTERS, 1, lambda column, _: (replace(written, column=column),)), Command(Kind.PRE))
+    return (opened, *repeat(REGISTERS, depth, lambda column, _: (replace(written, column=column),)), Command(Kind.PRE))

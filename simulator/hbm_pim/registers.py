@@ -15,6 +15,6 @@ ROW_COLUMNS = 32
 REGISTERS = 8
 
 
-def entry_banks(banks: int) -> tuple[int, int, int, int]:
-    """Return the banks whose entry row is written to enter all-bank mode."""
-    return 0, banks // 2, 1, banks // 2 + 1
+def entry_banks(banks: int) -> tuple[int, ...]:
+    """Return the banks whose entry row is written to enter all-bank mode: four, or both of a single unit."""
+    return tuple(dict.fromkeys((0, banks // 2, 1, (banks // 2 + 1) % banks)))

@@ -322,7 +322,7 @@ class _Run:
     def _settle_mode(self) -> None:
         """Change modes once every row that asks for it has been written and closed."""
         standing, channel = self.channel.standing, self.channel
-        entered = sum(1 << bank for bank in set(entry_banks(len(channel.open_row))))
+        entered = sum(1 << bank for bank in entry_banks(len(channel.open_row)))
         if (channel.open_row != CLOSED).any():
             return
         if standing[ENTERED] == entered:
