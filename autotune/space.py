@@ -95,10 +95,9 @@ def space_of(
     has none of its own at the base device's value. Knobs that the device does not name stay at its values, too, and
     schedules take the values that its units do.
     """
-    hardware = [
-        _hardware_knob(item, base, WHOLE_HARDWARE in restrictions or (base.knobs and item.name not in base.knobs))
-        for item in HARDWARE_KNOBS
-    ]
+    free = base.knobs or tuple(item.name for item in HARDWARE_KNOBS)
+    fixed = WHOLE_HARDWARE in restrictions
+    hardware = [_hardware_knob(item, base, fixed or item.name not in free) for item in HARDWARE_KNOBS]
     restrictions = unit_values(base) | dict(restrictions)
     knobs = (*(_restricted(knob, restrictions) for knob in hardware), *schedule_space(schedulables, restrictions).knobs)
     return Space(knobs, schedulables)

@@ -9,6 +9,8 @@ change back, park again. What it leaves out, reading the results and adding thei
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
+
 from autotune.exit_codes import run_to_exit_code
 from compiler.emission import Block
 from compiler.hbm_pim.kernel import MicrokernelKernel
@@ -25,8 +27,6 @@ from simulator.hbm_pim.reference_kernels import gemv_accesses
 from simulator.hbm_pim.registers import REGISTERS
 from simulator.isa import ZERO, Affine, Command, Kind, Program
 from simulator.program_code import flatten
-
-import numpy as np
 
 OUTPUTS, INPUTS = 64, 4096  # of a channel: 4096 x 4096 over 64 channels
 STACKS = 4

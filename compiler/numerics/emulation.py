@@ -70,7 +70,6 @@ class ReductionOrder:
         halves += self.parts > 1 or self.scales > 0
         return float(np.expm1(single * np.log1p(FP32_ROUNDOFF) + halves * np.log1p(BF16_ROUNDOFF)))
 
-
     def _gamma_of_half(self, columns: int) -> float:
         """Return the factor where lanes add in fp16, and the host adds the lanes."""
         single, halves = log2(self.lanes) + self.parts - 1 + self.scales, 1 + (self.parts > 1 or self.scales > 0)

@@ -71,9 +71,7 @@ def _token_pairs(case: AttentionCase, generator: np.random.Generator) -> Pairs:
     return left, right
 
 
-def _filled_channels(
-    case: AttentionCase, shape: AttentionShape, keys: Floats, values: Floats
-) -> tuple[Channel, ...]:
+def _filled_channels(case: AttentionCase, shape: AttentionShape, keys: Floats, values: Floats) -> tuple[Channel, ...]:
     lowering = lowering_of(case, shape)
     sizes, split = lowering.sizes, case.schedule.token_split
     whole = whole_kernels(case, shape)

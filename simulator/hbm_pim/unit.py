@@ -103,7 +103,7 @@ def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
             values = constant[at].copy()
             for place, level, factor in terms[at]:
                 values[place] += factor * variables[level]
-            yield Resolved(KINDS[kinds[at]], *values, at, number)
+            yield Resolved._make((KINDS[kinds[at]], *values, at, number))
             number += 1
         at += 1
 

@@ -41,7 +41,7 @@ DAMAGES = (
     ("wrong row base", both_rows_moved),
     ("a row opened that is not multiplied", last(Kind.ACT8, moved("row", -1))),
     ("an input in the neighbouring register", last(Kind.WR8, moved("column", 1))),
-    ("inputs of one column not written", first(Kind.WR8, drop)),
+    ("words of the microkernel not written", first(Kind.WR8, drop)),
     ("inputs of the first segment in all", every(Kind.WR8, without_innermost("data"))),
     ("another microkernel", every(Kind.WR8, shifted_words)),
     ("a store left out", last(Kind.ST8, drop)),

@@ -1,4 +1,4 @@
-"""The kernel for HBM-PIM: what it emits is what the closed form counts, no faster than its chain, and right on values."""
+"""The kernel for HBM-PIM: what it emits is what its closed form counts, no faster than its chain, right on values."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""HBM-PIM units on values: modes, windows, microkernels, addresses that name registers, and rounding after everything."""
+"""HBM-PIM units on values: modes, windows, microkernels, addresses that name registers, rounding after everything."""
 
 import numpy as np
 import pytest
@@ -161,12 +161,11 @@ def test_a_store_puts_every_units_sums_into_its_odd_bank():
 
 
 def test_a_multiply_of_the_other_bank_than_the_instruction_names_is_refused():
+    odd = (*loaded(multiply_accumulate(Place.ODD_BANK)), *inputs_written())
+    channel = fresh_channel(SIZES)
+    channel.cells[:] = 1
     with pytest.raises(ModeError, match="EVEN_BANK next"):
-        channel = fresh_channel(SIZES)
-        channel.cells[:] = 1
-        run(
-            *loaded(multiply_accumulate(Place.ODD_BANK)), *inputs_written(), *multiplied(EVEN, 0, (0,)), channel=channel
-        )
+        run(*odd, *multiplied(EVEN, 0, (0,)), channel=channel)
 
 
 def test_units_that_do_not_execute_refuse_a_multiply():
