@@ -19,28 +19,14 @@ Results stay until all vectors are done, or as many as there are rows for.
 
 from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import Geometry, ceil_div
+from compiler.hbm_pim.mode import CLOSE_ALL, AllBankMode
 from compiler.hbm_pim.tiles import BANKS_OF_UNIT, HALF_ROW, VISITED, other_row
 from compiler.matvec import Operands
-from simulator.hbm_pim.microkernel import STORE_ALL, MicroInstruction, Place, jump, load_commands, multiply_accumulate
-from simulator.hbm_pim.registers import (
-    ENTER_ROW,
-    EVEN,
-    EXECUTION_COLUMN,
-    INPUTS_COLUMN,
-    LEAVE_ROW,
-    MICROKERNEL_COLUMN,
-    MODE_COLUMN,
-    ODD,
-    REGISTERS,
-    RESULT_ROWS,
-    ROW_COLUMNS,
-    WINDOW_ROW,
-    entry_banks,
-)
+from simulator.hbm_pim.microkernel import STORE_ALL, MicroInstruction, Place, jump, multiply_accumulate
+from simulator.hbm_pim.registers import EVEN, INPUTS_COLUMN, ODD, REGISTERS, RESULT_ROWS, ROW_COLUMNS
 from simulator.isa import Affine, Command, Kind
 
 GROUPS_OF_ROW = ROW_COLUMNS // REGISTERS  # whose results a row holds
-CLOSE_ALL = Command(Kind.PREA)
 # Where, among the multiplies behind a write, the odd bank's window may close and its row may open.
 CLOSES_BEHIND, OPENS_BEHIND, WINDOW_BEHIND = 2, 6, 4
 
@@ -71,7 +57,7 @@ class MicrokernelKernel:
         self.at = operands
         self.preactivate = preactivate
         self.units = int(shape.banks)
-        self.window = self._reserved(WINDOW_ROW)
+        self.mode = AllBankMode(self.units, int(shape.reserved_row))
 
     def emit(self) -> Block:
         """Return the whole kernel."""
@@ -87,39 +73,18 @@ class MicrokernelKernel:
     def all_bank_part(self, first: Affine, vectors: int, depth: int) -> Block:
         """Enter all-bank mode, multiply some vectors and leave; their results stay in rows of results."""
         work = repeat(vectors, depth, lambda index, inside: self._vector(plus(first, index), index, inside))
-        return (*self._enter(), *work, *self._leave())
+        return (*self.mode.enter(microkernel(self.shape.segments)), *work, *self.mode.leave())
 
     def read_back(self, first: Affine, vectors: int, depth: int) -> Block:
         """Read the results of some vectors and signal them."""
         return repeat(vectors, depth, lambda index, inside: self._read_back(plus(first, index), index, inside))
-
-    def _reserved(self, row: int) -> Affine:
-        return Affine(int(self.shape.reserved_row) + row)
-
-    def _enter(self) -> Block:
-        row = self._reserved(ENTER_ROW)
-        banks = [Affine(bank) for bank in entry_banks(BANKS_OF_UNIT * self.units)]
-        opened = [Command(Kind.ACT, bank=bank, row=row) for bank in banks]
-        written = [Command(Kind.WR, bank=bank, row=row, column=Affine(MODE_COLUMN)) for bank in banks]
-        words = load_commands(microkernel(self.shape.segments), self._window_write(0), MICROKERNEL_COLUMN)
-        switched = (self._activate(EVEN, self.window), self._switch(True), self._close(EVEN))
-        return (*opened, *written, CLOSE_ALL, self._activate(ODD, self.window), *words, *switched)
-
-    def _leave(self) -> Block:
-        row, column = self._reserved(LEAVE_ROW), Affine(MODE_COLUMN)
-        left = [
-            command
-            for bank in (EVEN, ODD)
-            for command in (self._activate(bank, row), Command(Kind.WR8, Affine(bank), row, column))
-        ]
-        return (self._activate(EVEN, self.window), self._switch(False), CLOSE_ALL, *left, CLOSE_ALL)
 
     def _vector(self, vector: Affine, place: Affine, depth: int) -> Block:
         """Work on all groups, as many in a turn as results share a row."""
         rows = result_rows(self.shape.groups)
 
         def turn(index: Affine, inside: int, groups: int) -> Block:
-            row = plus(self._reserved(0), plus(times(place, rows), index))
+            row = plus(self.mode.reserved(0), plus(times(place, rows), index))
             first = times(index, GROUPS_OF_ROW)
             return tuple(
                 command
@@ -137,7 +102,7 @@ class MicrokernelKernel:
         step = 2 if shape.groups % 2 else 1  # segments after which tiles have the same lowest bit again
 
         def segment(index: Affine, parity: int, inside: int) -> Block:
-            return self._tile(vector, group, index, parity, self.window, inside)
+            return self._tile(vector, group, index, parity, self.mode.window, inside)
 
         def turn(index: Affine, inside: int) -> Block:
             first = times(index, step)
@@ -155,8 +120,8 @@ class MicrokernelKernel:
         """Write the inputs of a segment and multiply a tile; the odd bank goes on to the row `after`."""
         even_row = plus(plus(self.at.row, times(segment, self.shape.groups)), group)
         odd_row = even_row.plus(other_row(parity))
-        open_even, open_odd = self._activate(EVEN, even_row), self._activate(ODD, odd_row)
-        close_odd, open_after = self._close(ODD), self._activate(ODD, after)
+        open_even, open_odd = self.mode.activate(EVEN, even_row), self.mode.activate(ODD, odd_row)
+        close_odd, open_after = self.mode.close(ODD), self.mode.activate(ODD, after)
         writes = self._inputs(vector, segment, parity, depth)
         half = HALF_ROW * REGISTERS
 
@@ -181,7 +146,7 @@ class MicrokernelKernel:
             *even(half, half + WINDOW_BEHIND),
             open_after,
             *even(half + WINDOW_BEHIND, ROW_COLUMNS),
-            self._close(EVEN),
+            self.mode.close(EVEN),
         )
 
     def _inputs(self, vector: Affine, segment: Affine, parity: int, depth: int) -> Block:
@@ -191,16 +156,16 @@ class MicrokernelKernel:
         data = plus(data, times(segment, REGISTERS))
         event = plus(plus(self.at.wait_event, times(vector, shape.segments)), segment)
         registers = VISITED[parity % 2]
-        writes = (self._window_write(INPUTS_COLUMN + registers[i], data.plus(i)) for i in range(REGISTERS))
+        writes = (self.mode.window_write(INPUTS_COLUMN + registers[i], data.plus(i)) for i in range(REGISTERS))
         return (Command(Kind.WAIT, event=event), *writes)
 
     def _store(self, result: Affine, number: int, depth: int) -> Block:
         """Store the sums, and switch off and on, whereupon the next group may begin."""
         first = number % GROUPS_OF_ROW * REGISTERS
         stores = [Command(Kind.ST8, Affine(ODD), result, Affine(first + index)) for index in range(REGISTERS)]
-        switched = (self._switch(False), self._switch(True))
-        closed = (self._close(ODD), self._close(EVEN), self._activate(ODD, self.window))
-        return (stores[0], self._activate(EVEN, self.window), *stores[1:], *switched, *closed)
+        switched = (self.mode.switch(False), self.mode.switch(True))
+        closed = (self.mode.close(ODD), self.mode.close(EVEN), self.mode.activate(ODD, self.mode.window))
+        return (stores[0], self.mode.activate(EVEN, self.mode.window), *stores[1:], *switched, *closed)
 
     def _read_back(self, vector: Affine, place: Affine, depth: int) -> Block:
         """Read the rows of results of a vector, bank groups in turn, and signal their groups."""
@@ -210,7 +175,7 @@ class MicrokernelKernel:
         entries = plus(self.at.output, times(vector, shape.slots * self.units))
 
         def row_of(index: Affine, inside: int, groups: int) -> Block:
-            row = plus(self._reserved(0), plus(times(place, rows), index))
+            row = plus(self.mode.reserved(0), plus(times(place, rows), index))
             first = plus(entries, times(index, ROW_COLUMNS * self.units))
 
             def column_of(column: Affine, _: int) -> Block:
@@ -234,19 +199,3 @@ class MicrokernelKernel:
             return (Command(Kind.RD8, Affine(bank), row, column.plus(first)),)
 
         return repeat(count, depth, one)
-
-    def _window_write(self, column: int, data: Affine | None = None) -> Command:
-        return Command(Kind.WR8, Affine(ODD), self.window, Affine(column), data=data or Affine())
-
-    def _switch(self, on: bool) -> Command:
-        """Switch execution; switching on clears the sums."""
-        column, value = Affine(EXECUTION_COLUMN), Affine(int(on))
-        return Command(Kind.WR8, Affine(EVEN), self.window, column, lane=value, register=value)
-
-    @staticmethod
-    def _activate(bank: int, row: Affine) -> Command:
-        return Command(Kind.ACT8, bank=Affine(bank), row=row)
-
-    @staticmethod
-    def _close(bank: int) -> Command:
-        return Command(Kind.PRE8, bank=Affine(bank))

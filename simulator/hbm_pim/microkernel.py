@@ -1,12 +1,14 @@
 """The instructions that HBM-PIM units keep and run, one per column access: words of 32 bits, and how they travel.
 
-    opcode [31:28]  destination [27:25]  source [24:22]  other source [21:19]  aligned [15]
+    opcode [31:28]  destination [27:25]  source [24:22]  other source [21:19]  aligned [15]  relu [12]
     destination index [11:8]  source index [7:4]  other index [3:0]
     JUMP: count [27:11]  distance back [10:0]        NOP: repetitions - 1 [10:0]
 
 An *aligned* instruction runs eight times and takes its register numbers from the address: of the sums the three low
-bits of the column, of the inputs of a MAC the lowest bit of the row and the next two of the column. A JUMP goes back
-`count` times, then on; it takes no access. A NOP on a store puts register column mod 8 of the sums into the bank.
+bits of the column, of the inputs of a MAC the lowest bit of the row and the next two of the column, of the inputs of
+others the three low bits, too. A FILL takes a column of a bank as it is, with relu negative values as 0. A JUMP goes
+back `count` times, then on; it takes no access. A NOP on a store puts register column mod 8 into the bank: of the
+inputs into an even one, of the sums into an odd one.
 
 The write of microkernel column c carries words 8(c - 4) to 8(c - 4) + 7 in the operands lane, buffer, register and
 data of its command, two each, the first in the low half. Source: Samsung's public PIMSimulator.
@@ -60,6 +62,7 @@ class MicroInstruction:
     source: Place = Place.A_OUT
     other: Place = Place.A_OUT
     aligned: bool = False
+    relu: bool = False
     count: int = 0
     back: int = 0
 
@@ -71,7 +74,7 @@ class MicroInstruction:
         if self.opcode is Opcode.NOP:
             return word | self.count - 1
         places = self.destination << 25 | self.source << 22 | self.other << 19
-        return word | places | self.aligned << 15
+        return word | places | self.aligned << 15 | self.relu << 12
 
 
 @lru_cache
@@ -83,7 +86,7 @@ def decode(word: int) -> MicroInstruction:
     if opcode is Opcode.NOP:
         return MicroInstruction(opcode, count=(word & MOST_BACK) + 1)
     destination, source, other = (Place(word >> shift & 7) for shift in (25, 22, 19))
-    return MicroInstruction(opcode, destination, source, other, bool(word >> 15 & 1))
+    return MicroInstruction(opcode, destination, source, other, bool(word >> 15 & 1), bool(word >> 12 & 1))
 
 
 def multiply_accumulate(bank: Place) -> MicroInstruction:

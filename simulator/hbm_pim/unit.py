@@ -270,18 +270,42 @@ class _Run:
             raise ModeError(f"{command.where}: expected units that execute, found execution switched off")
         cells, instruction = self._cells(command), self._next(command)
         if command.kind is Kind.ST8:
-            if instruction.opcode is not Opcode.NOP or command.bank != ODD:
-                raise ModeError(f"{command.where}: expected a store of sums in odd banks, found {instruction}")
-            values = self.channel.sums[command.column % REGISTERS]
+            if instruction.opcode is not Opcode.NOP:
+                raise ModeError(f"{command.where}: expected a store next, found {instruction}")
+            values = self._registers_of(command)[command.column % REGISTERS]
             self._require_written(command, values, "an accumulator")
             cells[:] = values
         elif instruction.opcode is Opcode.MAC:
             self._multiply(command, instruction, cells)
+        elif instruction.opcode in (Opcode.FILL, Opcode.ADD, Opcode.MUL):
+            self._work_on_column(command, instruction, cells)
         else:
-            raise UnsupportedCommandError(f"{command.where}: expected a multiply-accumulate, found {instruction}")
+            raise UnsupportedCommandError(
+                f"{command.where}: expected an instruction with a meaning, found {instruction}"
+            )
         self._count(instruction)
 
+    def _registers_of(self, command: Resolved) -> Floats:
+        """Return the registers that even or odd banks fill and store without a multiply-accumulate."""
+        return self.channel.sums if command.bank == ODD else self.channel.inputs
+
+    def _work_on_column(self, command: Resolved, instruction: MicroInstruction, cells: Floats) -> None:
+        """Fill a register with a column, or add or multiply the column to what it holds."""
+        bank, to = (Place.ODD_BANK, Place.SUMS) if command.bank == ODD else (Place.EVEN_BANK, Place.INPUTS)
+        fill = instruction.opcode is Opcode.FILL
+        operands = (instruction.source,) if fill else (instruction.source, instruction.other)
+        if (instruction.destination, *operands) != ((to, bank) if fill else (to, to, bank)) or not instruction.aligned:
+            raise ModeError(f"{command.where}: expected work on the {bank.name} next, found {instruction}")
+        self._require_written(command, cells, "a cell")
+        register = self._registers_of(command)[command.column % REGISTERS]
+        if fill:
+            register[:] = np.maximum(cells, 0) if instruction.relu else cells
+            return
+        self._require_written(command, register, "a register")
+        register[:] = _half(register + cells if instruction.opcode is Opcode.ADD else register * cells)
+
     def _multiply(self, command: Resolved, instruction: MicroInstruction, cells: Floats) -> None:
+        """Add the products of a column with an input register to a register of sums."""
         expected = Place.ODD_BANK if command.bank == ODD else Place.EVEN_BANK
         places = (instruction.destination, instruction.source, instruction.other)
         if places != (Place.SUMS, expected, Place.INPUTS) or not instruction.aligned:

@@ -189,9 +189,9 @@ def test_a_multiply_needs_its_row():
 
 
 def test_an_instruction_without_a_meaning_on_values_is_named():
-    fill = MicroInstruction(Opcode.FILL, Place.INPUTS, Place.EVEN_BANK)
-    with pytest.raises(UnsupportedCommandError, match="FILL"):
-        run(*loaded(fill), *multiplied(EVEN, 0, (0,)))
+    madd = MicroInstruction(Opcode.MAD, Place.INPUTS, Place.EVEN_BANK)
+    with pytest.raises(UnsupportedCommandError, match="MAD"):
+        run(*loaded(madd), *multiplied(EVEN, 0, (0,)))
 
 
 @pytest.mark.parametrize(
