@@ -22,6 +22,7 @@ from configs.device import Device
 from configs.number_format import INPUT_BITS, Storage
 from simulator.hbm_pim.registers import REGISTERS
 
+NO_SPILLS = "a microkernel has no way to take partial sums back"
 ONE_VECTOR = "{needed} vectors share a row, but a microkernel takes {available} at a time"
 
 
@@ -60,6 +61,7 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     return (
         *_microkernel_rules(shape, ceil_div(shape.outputs, np.maximum(pool.channels // split, 1)), pool),
         *_fixed_rules(reuse, schedule.segment_columns, schedule.registers, pool),
+        Rule("order", (schedule.order == LoopOrder.SPILL) & pool.runs_microkernels, 0, NO_SPILLS),
         *_scale_rules(shape, split, np.where(segment < total, segment, 0), pool),
         Rule("reduction split", pool.channels % split, 0, "{needed} of the channels are left over by the split"),
         Rule(
