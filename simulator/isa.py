@@ -100,6 +100,7 @@ BANK_KINDS = frozenset(
         Kind.ST8,
     }
 )
+EVERY_OTHER_BANK_KINDS = frozenset({Kind.ACT8, Kind.PRE8, Kind.RD8, Kind.WR8, Kind.ST8})
 BANK_GROUP_KINDS = frozenset({Kind.ACT4, Kind.PRE4})
 EVENT_KINDS = frozenset({Kind.SIGNAL, Kind.WAIT})
 REGISTER_MODE_KINDS = frozenset({Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDAF16})
