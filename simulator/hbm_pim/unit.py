@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.channel import CLOSED
-from simulator.functional_code import DEPTH_LIMIT, END, LOOP, FlatProgram
+from simulator.functional_code import COLUMN, DEPTH_LIMIT, END, LOOP, FlatProgram
 from simulator.functional_errors import (
     EventError,
     FunctionalError,
@@ -25,7 +25,15 @@ from simulator.functional_errors import (
     UnwrittenValueError,
 )
 from simulator.functional_state import Floats, HostMemory
-from simulator.hbm_pim.microkernel import ALIGNED_RUNS, MicroInstruction, Opcode, Place, decode, words_of
+from simulator.hbm_pim.microkernel import (
+    ALIGNED_RUNS,
+    MicroInstruction,
+    Opcode,
+    Place,
+    decode,
+    multiply_accumulate,
+    words_of,
+)
 from simulator.hbm_pim.registers import (
     ENTER_ROW,
     EXECUTION_COLUMN,
@@ -42,7 +50,7 @@ from simulator.hbm_pim.registers import (
     entry_banks,
 )
 from simulator.hbm_pim.state import COUNTER, ENTERED, EXECUTES, LEFT, RUNS, MicrokernelChannel
-from simulator.isa import KINDS, OPERANDS, Kind
+from simulator.isa import CODE_OF, KINDS, OPERANDS, Kind
 
 ALL_BANK_KINDS = (Kind.ACT8, Kind.PRE8, Kind.RD8, Kind.WR8, Kind.ST8)
 SINGLE_BANK_KINDS = (Kind.ACT, Kind.PRE, Kind.RD, Kind.WR)
@@ -63,6 +71,7 @@ class Resolved(NamedTuple):
     event: int
     instruction: int
     number: int
+    count: int = 1  # of multiplies over columns that follow each other
 
     @property
     def where(self) -> str:
@@ -78,7 +87,7 @@ def execute_microkernels(flat: FlatProgram, channel: MicrokernelChannel, memory:
     run, issued = _Run(channel, memory), 0
     for command in _resolved(flat):
         run.command(command)
-        issued += 1
+        issued += command.count
     return issued
 
 
@@ -86,10 +95,16 @@ def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
     code, variables, number = flat.code, [0] * DEPTH_LIMIT, 0
     constant, terms = code.constant.tolist(), _terms(flat)
     kinds, targets, repetitions = code.kind.tolist(), code.target.tolist(), code.repetitions.tolist()
+    rows = _loops_over_columns(flat, terms)
     at = depth = 0
     while at < len(kinds):
         if kinds[at] == LOOP:
-            if repetitions[at] <= 0:
+            if (at, depth) in rows:
+                values = _operands(constant[at + 1], terms[at + 1], variables, depth)
+                yield Resolved._make((Kind.RD8, *values, at + 1, number, repetitions[at]))
+                number += repetitions[at]
+                at = targets[at]
+            elif repetitions[at] <= 0:
                 at = targets[at]
             else:
                 variables[depth], depth = 0, depth + 1
@@ -100,12 +115,31 @@ def _resolved(flat: FlatProgram) -> Iterator[Resolved]:
             else:
                 depth -= 1
         else:
-            values = constant[at].copy()
-            for place, level, factor in terms[at]:
-                values[place] += factor * variables[level]
-            yield Resolved._make((KINDS[kinds[at]], *values, at, number))
+            values = _operands(constant[at], terms[at], variables, depth)
+            yield Resolved._make((KINDS[kinds[at]], *values, at, number, 1))
             number += 1
         at += 1
+
+
+def _operands(constant: list[int], terms: list[tuple[int, int, int]], variables: list[int], depth: int) -> list[int]:
+    """Return a command's operands, for the first repetition of loops deeper than those around it."""
+    values = constant.copy()
+    for place, level, factor in terms:
+        if level < depth:
+            values[place] += factor * variables[level]
+    return values
+
+
+def _loops_over_columns(flat: FlatProgram, terms: list[list[tuple[int, int, int]]]) -> set[tuple[int, int]]:
+    """Return (place, depth) of the loops around nothing but a multiply whose column alone moves, by one."""
+    kinds, found, depth = flat.code.kind.tolist(), set(), 0
+    for at, kind in enumerate(kinds):
+        if kind == LOOP and kinds[at + 1] == CODE_OF[Kind.RD8] and kinds[at + 2] == END:
+            own = [(place, factor) for place, level, factor in terms[at + 1] if level == depth]
+            if own == [(COLUMN, 1)] and flat.code.repetitions[at] > 0:
+                found.add((at, depth))
+        depth += (kind == LOOP) - (kind == END)
+    return found
 
 
 def _terms(flat: FlatProgram) -> list[list[tuple[int, int, int]]]:
@@ -151,7 +185,9 @@ class _Run:
                 self._read(command)
             case Kind.WR8:
                 self._write_window(command)
-            case Kind.RD8 | Kind.ST8:
+            case Kind.RD8:
+                self._run_columns(command)
+            case Kind.ST8:
                 self._run_instruction(command)
             case _:
                 raise UnsupportedCommandError(
@@ -264,6 +300,39 @@ class _Run:
         first = (command.column - MICROKERNEL_COLUMN) * len(words)
         self._require_range(command, "column", first + len(words) - 1, len(self.channel.words))
         self.channel.words[first : first + len(words)] = words
+
+    def _run_columns(self, command: Resolved) -> None:
+        """Run multiplies over columns that follow each other: at once what takes different registers of sums."""
+        done = 0
+        while done < command.count:
+            one = command._replace(column=command.column + done, number=command.number + done, count=1)
+            together = self._multiplied_together(one, command.count - done)
+            if together == 1:
+                self._run_instruction(one)
+            done += together
+
+    def _multiplied_together(self, command: Resolved, most: int) -> int:
+        """Multiply several columns from this one on and return how many; 1, and nothing done, if one by one is due."""
+        channel, row = self.channel, command.row
+        runs, first = int(channel.standing[RUNS]), command.column % REGISTERS
+        count = min(most, ALIGNED_RUNS - runs, REGISTERS - first)
+        banks = slice(command.bank, None, BANKS_OF_PARITIES)
+        fine = 0 <= command.bank < BANKS_OF_PARITIES and 0 <= row < self.first_reserved
+        fine = fine and 0 <= command.column <= ROW_COLUMNS - count and channel.standing[EXECUTES] == 1
+        if count < 2 or not fine or (channel.open_row[banks] != row).any():
+            return 1
+        instruction = self._next(command)
+        if instruction != multiply_accumulate(Place.ODD_BANK if command.bank == ODD else Place.EVEN_BANK):
+            return 1
+        cells = channel.cells[row, command.column : command.column + count, :, banks]
+        factors = channel.inputs[(row & 1) << 2 | command.column >> 3 & 3]
+        sums = _half(_half(cells * factors) + channel.sums[first : first + count])
+        if np.isnan(sums).any():
+            return 1
+        channel.sums[first : first + count] = sums
+        channel.standing[RUNS] = runs + count - 1
+        self._count(instruction)
+        return count
 
     def _run_instruction(self, command: Resolved) -> None:
         if not self.channel.standing[EXECUTES]:
