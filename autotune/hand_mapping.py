@@ -44,7 +44,7 @@ def _hand_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
     return LinearSchedule(
         segment_columns=_segment(pool, reuse=1),
         registers=min(pool.accumulators, MOST_REGISTERS),
-        order=LoopOrder.SPILL,
+        order=LoopOrder.RELOAD if pool.runs_microkernels else LoopOrder.SPILL,
         merged=len(shape.parts) == 1,
         preactivate=False,
     )
@@ -60,7 +60,8 @@ def _hand_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule
 
 
 def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
-    reuse = max(r for r in (1, 2, 4, 8) if shape.vectors % r == 0 and r <= pool.buffer_columns)
+    most = 1 if pool.runs_microkernels else pool.buffer_columns
+    reuse = max(r for r in (1, 2, 4, 8) if shape.vectors % r == 0 and r <= most)
     plain = LinearSchedule(segment_columns=_segment(pool, reuse), reuse=reuse, registers=_registers(pool))
     splits = [replace(plain, reduction_split=split) for split in SPLITS if pool.channels % split == 0]
     return min(splits, key=lambda schedule: (_rows_kept_busy(shape, schedule, pool), schedule.reduction_split))

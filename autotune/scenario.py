@@ -32,14 +32,14 @@ MOST_PADDING = 2
 # What scaling laws and closed forms read by name.
 NEEDED_TIMING = (
     *("nBL", "nCL", "nCWL", "nRCDRD", "nRCDRDMAC", "nRP", "nRAS", "nRC", "nRTP", "nWR", "nCCDS", "nCCDL", "nRRDS"),
-    *("nRRDL", "nFAW", "nACTALL", "nCCDMAC", "nBLGB", "nBLREG", "nMODCH", "nREFI", "nRFC"),
+    *("nRRDL", "nFAW", "nACTALL", "nCCDMAC", "nBLGB", "nBLREG", "nREFI", "nRFC"),
 )
+LOCKSTEP_TIMING = ("nMODCH",)
 # What lowered programs are made of.
-NEEDED_KINDS = (
-    *(Kind.ACT, Kind.ACT16, Kind.PRE, Kind.PREA, Kind.RD, Kind.WR, Kind.WRA16),
-    *(Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD),
-)
-# How units multiply, by the row buffers of a bank.
+NEEDED_KINDS = (Kind.ACT, Kind.PRE, Kind.PREA, Kind.RD, Kind.WR)
+LOCKSTEP_KINDS = (Kind.ACT16, Kind.WRA16, Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.TMOD)
+MICROKERNEL_KINDS = (Kind.ACT8, Kind.PRE8, Kind.RD8, Kind.WR8, Kind.ST8)
+# How units in lock-step multiply, by the row buffers of a bank.
 MULTIPLY_KINDS = {1: (Kind.MAC16,), 2: (Kind.LATCH16, Kind.MACL16)}
 
 
@@ -140,7 +140,9 @@ def _require_usable(base: Device) -> None:
     try:
         Engine(base).fresh_state()
         table = timing_table(base)
-        needed = (*NEEDED_KINDS, *MULTIPLY_KINDS[base.organisation.row_buffers])
+        lockstep = not base.unit.microkernel_words
+        own = (*LOCKSTEP_KINDS, *MULTIPLY_KINDS[base.organisation.row_buffers]) if lockstep else MICROKERNEL_KINDS
+        needed = (*NEEDED_KINDS, *own)
         absent = [kind for kind in needed if not table.has(kind)]
         if absent:
             raise ValueError(f"the constraints name no {', '.join(absent)}, which programs are made of")
@@ -148,7 +150,8 @@ def _require_usable(base: Device) -> None:
         if base.refresh.policy is RefreshPolicy.ALL_BANK and base.refresh_interval_cycles <= busy:
             raise ValueError(f"a refresh every {base.refresh_interval_cycles} cycles takes {busy} with its rows")
         latch = ("nLTMAC",) if base.organisation.row_buffers > 1 else ()
-        missing = [name for name in (*NEEDED_TIMING, *latch) if name not in base.timing]
+        changes = LOCKSTEP_TIMING if lockstep else ()
+        missing = [name for name in (*NEEDED_TIMING, *changes, *latch) if name not in base.timing]
         if missing:
             raise ValueError(f"the timing section lacks {', '.join(missing)}")
         for reason in impossibilities(base, base_knobs(base)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from autotune.problem import HARDWARE_GROUP, Codes, Knob
 from compiler.attention import AttentionShape
+from compiler.legality import unit_values
 from compiler.linear import LinearShape
 from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, LoopOrder, Place, Schedule
 from compiler.workload import Schedulable
@@ -91,9 +92,13 @@ def space_of(
     """Return the space of these tasks on devices made of a base device.
 
     A restriction replaces the values of a knob, named by its label; that of `hardware` keeps every hardware knob that
-    has none of its own at the base device's value.
+    has none of its own at the base device's value. Knobs that the device does not name stay at its values, too, and
+    schedules take the values that its units do.
     """
-    hardware = [_hardware_knob(item, base, WHOLE_HARDWARE in restrictions) for item in HARDWARE_KNOBS]
+    free = base.knobs or tuple(item.name for item in HARDWARE_KNOBS)
+    fixed = WHOLE_HARDWARE in restrictions
+    hardware = [_hardware_knob(item, base, fixed or item.name not in free) for item in HARDWARE_KNOBS]
+    restrictions = unit_values(base) | dict(restrictions)
     knobs = (*(_restricted(knob, restrictions) for knob in hardware), *schedule_space(schedulables, restrictions).knobs)
     return Space(knobs, schedulables)
 

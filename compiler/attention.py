@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compiler.geometry import Geometry, Packing, ceil_div, geometry, packing, plain
+from compiler.geometry import Geometry, Packing, ceil_div, packing, plain
+from compiler.hbm_pim.tiles import BANKS_OF_UNIT, whole_pairs
+from compiler.kernels import geometry_on
 from compiler.schedule import AttentionSchedule, LoopOrder, PoolShape
 from configs.number_format import CACHE_STORAGE, NumberFormat, Storage
 
@@ -148,7 +150,7 @@ def attention_geometry(shape: AttentionShape, schedule: AttentionSchedule, pool:
     units_per_channel = ceil_div(shape.units, unit_groups)
     tokens_of_row = kernels.score(tokens).slots_per_row * pool.banks
     tokens_of_segment = schedule.context_segment_columns * pool.lanes
-    whole = np.lcm(tokens_of_row, tokens_of_segment)
+    whole = np.lcm(tokens_of_row, tokens_of_segment * (BANKS_OF_UNIT if pool.runs_microkernels else 1))
     block_tokens = ceil_div(ceil_div(tokens, schedule.token_blocks), whole) * whole
     blocks = ceil_div(tokens, block_tokens)
     last_tokens = tokens - (blocks - 1) * block_tokens
@@ -161,8 +163,10 @@ def attention_geometry(shape: AttentionShape, schedule: AttentionSchedule, pool:
         last_context=kernels.context(last_tokens),
         blocks=plain(blocks),
         block_tokens=plain(block_tokens),
-        key_rows=plain(ceil_div(room, tokens_of_row)),
-        value_rows=plain(ceil_div(room, tokens_of_segment) * context.rows_per_segment),
+        key_rows=plain(whole_pairs(ceil_div(room, tokens_of_row), pool.microkernel_words)),
+        value_rows=plain(
+            whole_pairs(ceil_div(room, tokens_of_segment) * context.rows_per_segment, pool.microkernel_words)
+        ),
         units_per_channel=plain(units_per_channel),
         active_channels=plain(shape.units * schedule.token_split / units_per_channel),
     )
@@ -179,7 +183,7 @@ class _Kernels:
 
     def score(self, tokens: Any) -> Geometry:
         columns = key_columns(self.shape, self.pool)
-        return geometry(
+        return geometry_on(
             self.pool,
             tokens,
             columns * self.pool.lanes,
@@ -192,7 +196,7 @@ class _Kernels:
         )
 
     def context(self, tokens: Any) -> Geometry:
-        return geometry(
+        return geometry_on(
             self.pool,
             self.shape.head_dim,
             tokens,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from compiler.attention import AttentionGeometry, AttentionShape
 from compiler.emission import Block, plus, repeat, times
+from compiler.hbm_pim.append import microkernel_key_writes, microkernel_value_writes
 from compiler.schedule import AttentionSchedule, PoolShape
 from simulator.isa import Affine, Command, Kind
 
@@ -33,6 +34,8 @@ class AppendPlaces:
 
 def key_writes(at: AppendPlaces) -> Block:
     """Write each unit's K: columns of the device in one slot of one bank for every token."""
+    if at.pool.runs_microkernels:
+        return microkernel_key_writes(at)
     score = at.sizes.last_score
     per_column = score.packing.per_column
 
@@ -68,6 +71,8 @@ def value_writes(at: AppendPlaces, values_per_write: int) -> Block:
 
     Values narrower than a byte are written with those of the token that shares it, which the controller has kept.
     """
+    if at.pool.runs_microkernels:
+        return microkernel_value_writes(at)
     context = at.sizes.last_context
 
     def token(place: int, entries: Affine, index: Affine, depth: int) -> Block:

@@ -16,7 +16,8 @@ from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import Geometry, ceil_div
 from compiler.host_cost import host_work_ns
 from compiler.kernel_events import read_slots, written_columns
-from compiler.matvec import MatVecKernel, Operands
+from compiler.kernels import kernel_body, lane_sums_ns, values_of_result
+from compiler.matvec import Operands
 from compiler.schedule import AttentionSchedule, Place, PoolShape, schedule_text
 from configs.device import Host
 from configs.number_format import INPUT_BITS
@@ -75,8 +76,16 @@ class AttentionLowering:
             if block == 0:
                 phases.append(self._append_phase("v append", self.value_append(), SOON))
                 continue
-            phases.append(self._softmax_phase(block - 1, scores[block - 1]))
+            after = scores[block - 1]
+            if self.pool.runs_microkernels:
+                phases.append(self._score_sums_phase(block - 1, after))
+                after = len(phases) - 1
+            phases.append(self._softmax_phase(block - 1, after))
             phases.append(self._context_phase(block - 1, len(phases) - 1))
+        if self.pool.runs_microkernels:
+            results = self.shape.vectors * self.shape.head_dim * self.schedule.token_split * self.sizes.blocks
+            lanes_ns = float(lane_sums_ns(results, self.pool, self.host))
+            phases.append(HostPhase("context lane sums", self.shape.name, lanes_ns, launch=False))
         if self.schedule.token_split * self.sizes.blocks > 1:
             sums_ns = float(context_sum_ns(self.shape, self.schedule.token_split, self.sizes.blocks, self.host))
             phases.append(HostPhase("context sums", self.shape.name, sums_ns, launch=True))
@@ -133,12 +142,12 @@ class AttentionLowering:
             operands = Operands(
                 row=plus(first_row, times(index, rows)),
                 input_column=times(index, kernel.vectors * kernel.total_columns),
-                output=times(index, kernel.vectors * kernel.slots),
+                output=times(index, kernel.output_entries),
                 depth=depth,
                 wait_event=times(index, waits),
                 signal_event=times(index, signals),
             )
-            return MatVecKernel(kernel, operands, self.schedule.preactivate).emit()
+            return kernel_body(kernel, operands, self.schedule.preactivate)
 
         return self._program(name, repeat(self.sizes.units_per_channel, 0, unit), kernel.together)
 
@@ -163,15 +172,22 @@ class AttentionLowering:
         sizes, value = self.sizes, self.shape.value_bytes
         column = self.pool.lanes * value * copies
         down = tuple(columns * column for columns in written_columns(kernel)) * sizes.units_per_channel
-        entry = kernel.reuse * self.pool.banks * value * int(self._busiest.channels)
+        entry = kernel.reuse * self.pool.banks * values_of_result(self.pool) * value * int(self._busiest.channels)
         up = tuple(slots * entry for slots in read_slots(kernel)) * sizes.units_per_channel
         name = f"{self.shape.name} {name}"
         return PimPhase(name, self.shape.name, program, down, up, sizes.active_channels, after)
 
-    def _softmax_phase(self, block: int, after: int) -> HostPhase:
+    def _tokens_of(self, block: int) -> int:
         first = block * self.sizes.block_tokens * self.schedule.token_split
-        tokens = min(self.sizes.block_tokens * self.schedule.token_split, self.shape.tokens - first)
-        work_ns = float(softmax_ns(self.shape, self.host, tokens))
+        return int(min(self.sizes.block_tokens * self.schedule.token_split, self.shape.tokens - first))
+
+    def _score_sums_phase(self, block: int, after: int) -> HostPhase:
+        """Add the lanes of scores: part of the host's softmax, whose launch is counted there."""
+        work_ns = float(lane_sums_ns(self.shape.vectors * self._tokens_of(block), self.pool, self.host))
+        return HostPhase("score lane sums", self.shape.name, work_ns, launch=False, after=(after,))
+
+    def _softmax_phase(self, block: int, after: int) -> HostPhase:
+        work_ns = float(softmax_ns(self.shape, self.host, self._tokens_of(block)))
         return HostPhase("softmax", self.shape.name, work_ns, launch=True, after=(after,))
 
     def _append_phase(self, name: str, program: Program, after: tuple[int, ...] | None = None) -> PimPhase:

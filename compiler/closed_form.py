@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry, busiest_device
 from compiler.attention_host import context_sum_ns, host_attention_ns, rounding_ns, softmax_ns
-from compiler.chain import ChainParts, chain_cycles, kernel_chain
+from compiler.chain import ChainParts, chain_cycles
 from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
+from compiler.hbm_pim.geometry import microkernel_commands
+from compiler.hbm_pim.tiles import BANKS_OF_UNIT
 from compiler.host_cost import host_work_ns
+from compiler.kernels import chain_of, lane_sums_ns, values_of_result
 from compiler.linear import (
     LinearShape,
     host_linear_ns,
@@ -29,6 +32,7 @@ from compiler.linear import (
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place
 from configs.device import Host, Link
 from configs.number_format import INPUT_BITS
+from simulator.hbm_pim.registers import REGISTERS
 from simulator.isa import CODE_OF, KINDS, Kind
 
 Floats = NDArray[np.float64]
@@ -100,8 +104,10 @@ def _linear_passes(
 ) -> TaskForm:
     forms = [_linear_pass(shape, outputs, schedule, table, costs) for outputs in passes]
     split = schedule.reduction_split
+    results = shape.outputs * shape.vectors * split
+    lanes = costs.cycles(lane_sums_ns(results, table.pool, costs.host))
     scaled = costs.cycles(scale_ns(shape, costs.host)) if shape.storage.host_scale else 0.0
-    sums = np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), scaled)
+    sums = lanes + np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), scaled)
     total = forms[0]
     for form in forms[1:]:
         total = _add(total, form)
@@ -112,13 +118,13 @@ def _linear_pass(
     shape: LinearShape, outputs: int, schedule: LinearSchedule, table: DeviceTable, costs: SystemCosts
 ) -> TaskForm:
     sizes = linear_geometry(shape, outputs, schedule, table.pool)
-    chain = kernel_chain(sizes, table.timing, schedule.preactivate)
+    chain = chain_of(sizes, table.timing, schedule.preactivate)
     copies = input_parts(schedule.reduction_split, costs.devices)
     down = shape.vectors * sizes.total_columns * table.pool.lanes * shape.value_bytes * copies
-    entries = shape.vectors * sizes.slots * table.pool.banks
+    entries = shape.vectors * sizes.slots * table.pool.banks * values_of_result(table.pool)
     up = entries * shape.value_bytes * (table.pool.channels // costs.devices)
     bound, parts = _pass_bound(chain, schedule.preactivate, down, up, table, costs)
-    commands = _kernel_commands(kernel_counts(sizes), table.pool.channels)
+    commands = _kernel_commands(sizes, schedule.preactivate, table.pool.channels)
     return TaskForm(sizes.rows, commands, bound, parts)
 
 
@@ -159,19 +165,26 @@ def attention_form(
     context_bound, context_parts = _blocks_bound(contexts, sizes, sizes.blocks, shape, schedule, table, costs)
     parts = {name: score_parts[name] + context_parts[name] for name in score_parts}
     split = schedule.token_split
-    block_ns = softmax_ns(shape, costs.host, np.minimum(sizes.block_tokens * split, shape.tokens))
-    last_ns = softmax_ns(shape, costs.host, shape.tokens - (sizes.blocks - 1) * sizes.block_tokens * split)
+    block_ns = _scores_ns(shape, table, costs, np.minimum(sizes.block_tokens * split, shape.tokens))
+    last_ns = _scores_ns(shape, table, costs, shape.tokens - (sizes.blocks - 1) * sizes.block_tokens * split)
     softmax = (sizes.blocks - 1) * costs.launched(block_ns) + costs.launched(last_ns)
     join_ns = context_sum_ns(shape, split, sizes.blocks, costs.host)
     join = np.where(split * sizes.blocks > 1, costs.launched(join_ns), 0.0)
+    results = shape.vectors * shape.head_dim * split * sizes.blocks
+    join = join + costs.cycles(lane_sums_ns(results, table.pool, costs.host))
     in_turn = score_bound + softmax + context_bound
     busiest = np.max([parts["channel"], parts["up"], parts["down"], softmax], axis=0) + 2 * costs.latency
     through = np.maximum(busiest, first + costs.launched(block_ns) + context_bound)
     bound = np.where(sizes.blocks > 1, through, in_turn) + join
     rounding = costs.cycles(rounding_ns(shape, costs.host)) if shape.storage.bits < INPUT_BITS else 0.0
-    commands = _attention_commands(sizes) + _append_commands(shape, sizes)
+    commands = _attention_commands(sizes, schedule.preactivate) + _append_commands(shape, schedule, sizes)
     form = TaskForm(sizes.rows, commands, bound + rounding, parts | {"host": softmax + join + rounding})
     return _on_host_where(schedule.place, form, costs.launched(host_attention_ns(shape, costs.host)))
+
+
+def _scores_ns(shape: AttentionShape, table: DeviceTable, costs: SystemCosts, tokens: Any) -> Any:
+    """Return the host's time for the scores of so many tokens: their lanes and the softmax."""
+    return softmax_ns(shape, costs.host, tokens) + lane_sums_ns(shape.vectors * tokens, table.pool, costs.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,29 +209,32 @@ def _blocks_bound(
     """Bound the first so many blocks of one kernel for all units of a channel."""
     lasts = np.where(blocks == sizes.blocks, 1, 0)
     repeats = ((kernels.full, blocks - lasts), (kernels.last, lasts))
-    chains = [(kernel_chain(kernel, table.timing, schedule.preactivate), count) for kernel, count in repeats]
+    chains = [(chain_of(kernel, table.timing, schedule.preactivate), count) for kernel, count in repeats]
     units = sizes.units_per_channel
     chain = ChainParts(
         *(sum(units * count * getattr(item, name) for item, count in chains) for name in ChainParts.__slots__)
     )
-    lanes, banks = table.pool.lanes * shape.value_bytes, table.pool.banks * shape.value_bytes
+    lanes = table.pool.lanes * shape.value_bytes
+    banks = table.pool.banks * values_of_result(table.pool) * shape.value_bytes
     down = sum(units * count * kernel.vectors * kernel.total_columns * lanes for kernel, count in repeats)
     up = sum(units * count * kernel.vectors * kernel.slots * banks for kernel, count in repeats)
     return _pass_bound(chain, schedule.preactivate, down * kernels.down_copies, up * kernels.up_copies, table, costs)
 
 
-def _attention_commands(sizes: AttentionGeometry) -> Floats:
+def _attention_commands(sizes: AttentionGeometry, preactivate: Any) -> Floats:
     """Commands of all score and context kernels over all channels."""
     units = sizes.units_per_channel * sizes.active_channels
-    full = _kernel_commands(kernel_counts(sizes.score), units) + _kernel_commands(kernel_counts(sizes.context), units)
-    last = _kernel_commands(kernel_counts(sizes.last_score), units)
-    last = last + _kernel_commands(kernel_counts(sizes.last_context), units)
+    full = _kernel_commands(sizes.score, preactivate, units) + _kernel_commands(sizes.context, preactivate, units)
+    last = _kernel_commands(sizes.last_score, preactivate, units)
+    last = last + _kernel_commands(sizes.last_context, preactivate, units)
     return np.asarray(sizes.blocks - 1)[..., None] * full + last
 
 
-def _append_commands(shape: AttentionShape, sizes: AttentionGeometry) -> Floats:
+def _append_commands(shape: AttentionShape, schedule: AttentionSchedule, sizes: AttentionGeometry) -> Floats:
     """K: one row of one bank per unit; V: every slot of every bank per unit; on the channel that holds the token."""
     context, score = sizes.last_context, sizes.last_score
+    if score.runs_microkernels:
+        return _microkernel_append_commands(shape, schedule, context)
     one = np.ones(np.broadcast(context.slots, score.total_columns).shape)
     commands = np.zeros((*one.shape, len(KINDS)))
     for kind, count in (
@@ -232,7 +248,32 @@ def _append_commands(shape: AttentionShape, sizes: AttentionGeometry) -> Floats:
     return commands
 
 
-def _kernel_commands(counts: KernelCounts, channels: Any) -> Floats:
+def _microkernel_append_commands(shape: AttentionShape, schedule: AttentionSchedule, context: Geometry) -> Floats:
+    """K: an even and an odd row of one unit; V: the columns of the newest tokens in one bank of every unit.
+
+    Newest tokens of a part may share a column; each is counted as if it did not where there are several.
+    """
+    rows = BANKS_OF_UNIT + context.groups * context.banks + 0 * np.asarray(schedule.token_split)
+    columns = REGISTERS + context.slots * context.banks + 0 * rows
+    tokens = shape.units * shape.queries
+    return _by_kind({Kind.ACT: tokens * rows, Kind.PRE: tokens * rows, Kind.WR: tokens * columns})
+
+
+def _kernel_commands(sizes: Geometry, preactivate: Any, channels: Any) -> Floats:
+    if sizes.runs_microkernels:
+        by_kind = microkernel_commands(sizes, preactivate)
+        return _by_kind({kind: count * channels for kind, count in by_kind.items()})
+    return _lockstep_commands(kernel_counts(sizes), channels)
+
+
+def _by_kind(counts: Mapping[Kind, Any]) -> Floats:
+    commands = np.zeros((*np.broadcast(*counts.values()).shape, len(KINDS)))
+    for kind, count in counts.items():
+        commands[..., CODE_OF[kind]] = count
+    return commands
+
+
+def _lockstep_commands(counts: KernelCounts, channels: Any) -> Floats:
     n = np.broadcast(counts.mac, channels).shape
     commands = np.zeros((*n, len(KINDS)))
     latched = np.asarray(counts.latch) > 0

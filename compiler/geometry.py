@@ -71,6 +71,8 @@ class Geometry:
 
     With `whole_reads` the sums of the last group are read at once, not in parts: nothing waits for them. With `latched`
     multiplies work on second row buffers; each serves `together` vectors of the `reuse` that share a row.
+
+    Units that keep `microkernel_words` run them (`compiler.hbm_pim`); the rows from `reserved_row` on hold no data.
     """
 
     vectors: Any
@@ -94,6 +96,23 @@ class Geometry:
     whole_reads: bool = False
     latched: Any = False
     together: Any = 1
+    microkernel_words: Any = 0
+    reserved_row: Any = 0
+
+    @property
+    def results_of_slot(self) -> Any:
+        """Output entries of a slot: one with a value of each bank, or one of each unit's partial sums."""
+        return self.banks if self.runs_microkernels else 1
+
+    @property
+    def runs_microkernels(self) -> bool:
+        """Whether units run microkernels: all of them do, or none."""
+        return bool(np.any(self.microkernel_words))
+
+    @property
+    def output_entries(self) -> Any:
+        """Entries of the host's output memory."""
+        return self.vectors * self.slots * self.results_of_slot
 
     @property
     def rows(self) -> Any:

@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div, packing
 from compiler.hand_kernels import KERNELS
+from compiler.hbm_pim.geometry import MOST_GROUPS
+from compiler.hbm_pim.tiles import BANKS_OF_UNIT
 from compiler.linear import LinearShape
-from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, Place, PoolShape
-from configs.number_format import Storage
+from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, LoopOrder, Place, PoolShape
+from configs.device import Device
+from configs.number_format import INPUT_BITS, Storage
+from simulator.hbm_pim.registers import REGISTERS
+
+NO_SPILLS = "a microkernel has no way to take partial sums back"
+ONE_VECTOR = "{needed} vectors share a row, but a microkernel takes {available} at a time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,21 @@ class Rule:
     text: str
 
 
+def unit_values(device: Device) -> dict[str, tuple[int | str, ...]]:
+    """Return the values that schedule knobs of any task can have at all on a device, where its units decide them."""
+    if not device.unit.microkernel_words:
+        return {}
+    return {
+        "*.segment_columns": (REGISTERS,),
+        "*.context_segment_columns": (REGISTERS,),
+        "*.registers": (REGISTERS,),
+        "*.reuse": (1,),
+        "*.score_reuse": (1,),
+        "*.context_reuse": (1,),
+        "*.order": (str(LoopOrder.RELOAD),),
+    }
+
+
 def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> tuple[Rule, ...]:
     """Return the rules of a linear operator on the units."""
     split, reuse = schedule.reduction_split, schedule.reuse
@@ -37,6 +59,9 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     packed = packing(shape.storage, pool)
     row_columns = pool.columns * packed.per_column
     return (
+        *_microkernel_rules(shape, ceil_div(shape.outputs, np.maximum(pool.channels // split, 1)), pool),
+        *_fixed_rules(reuse, schedule.segment_columns, schedule.registers, pool),
+        Rule("order", (schedule.order == LoopOrder.SPILL) & pool.runs_microkernels, 0, NO_SPILLS),
         *_scale_rules(shape, split, np.where(segment < total, segment, 0), pool),
         Rule("reduction split", pool.channels % split, 0, "{needed} of the channels are left over by the split"),
         Rule(
@@ -67,6 +92,31 @@ def linear_rules(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) 
     )
 
 
+def _fixed_rules(reuse: Any, segment: Any, registers: Any, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return that a schedule has what registers fix, where units run microkernels."""
+    if not pool.runs_microkernels:
+        return ()
+    whole = "{needed} of the " + str(REGISTERS)
+    return (
+        Rule("reuse", reuse, 1, ONE_VECTOR),
+        Rule("segment", np.abs(REGISTERS - segment), 0, whole + " columns that inputs have registers for are not used"),
+        Rule("registers", np.abs(REGISTERS - registers), 0, whole + " registers of sums are not used"),
+    )
+
+
+def _microkernel_rules(shape: LinearShape | AttentionShape, outputs: Any, pool: PoolShape) -> tuple[Rule, ...]:
+    """Return what registers and rows of results ask, where units run microkernels."""
+    if not pool.runs_microkernels:
+        return ()
+    groups = ceil_div(ceil_div(outputs, pool.banks), REGISTERS)
+    narrow = "units multiply values of 16 bits, those stored have {needed} less"
+    results = "a vector has {needed} groups of results on a channel, there are rows for {available}"
+    return (
+        Rule("format", INPUT_BITS - shape.storage.bits, 0, narrow),
+        Rule("results", groups, MOST_GROUPS, results),
+    )
+
+
 def _scale_rules(shape: LinearShape, split: Any, cut: Any, pool: PoolShape) -> tuple[Rule, ...]:
     """Return the rules of weights whose scales lie in rows; `cut` is the length of segments where there are several."""
     group = shape.storage.group
@@ -89,7 +139,11 @@ def attention_rules(shape: AttentionShape, schedule: AttentionSchedule, pool: Po
     split, score, context = schedule.token_split, schedule.score_reuse, schedule.context_reuse
     key, segment = key_columns(shape, pool), schedule.context_segment_columns
     row_columns = pool.columns * packing(shape.storage, pool).per_column
+    tokens = ceil_div(ceil_div(shape.tokens, split), schedule.token_blocks)
+    block = np.lcm(pool.banks * REGISTERS, BANKS_OF_UNIT * pool.lanes * REGISTERS)
     return (
+        *_microkernel_rules(shape, np.maximum(ceil_div(tokens, block) * block, shape.head_dim), pool),
+        *_fixed_rules(np.maximum(score, context), segment, schedule.registers, pool),
         Rule("token split", pool.channels % split, 0, "{needed} of the channels are left over by the token split"),
         Rule("token split", split, shape.tokens, "a token split of {needed} is more than the {available} tokens"),
         Rule("row", key, row_columns, "a key of {needed} columns is wider than a row of {available}"),

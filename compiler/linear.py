@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from compiler.geometry import Geometry, KernelCounts, ceil_div, geometry, kernel_counts, packing
+from compiler.geometry import Geometry, KernelCounts, ceil_div, kernel_counts, packing
 from compiler.hand_kernels import KERNELS
 from compiler.host_cost import host_work_ns
 from compiler.kernel_events import read_slots, written_columns
-from compiler.matvec import MatVecKernel, Operands
+from compiler.kernels import geometry_on, kernel_body, lane_sums_ns, values_of_result
+from compiler.matvec import Operands
 from compiler.schedule import GENERATED, LinearSchedule, Place, PoolShape, schedule_text
 from configs.device import Host
 from configs.number_format import STORAGE, NumberFormat, Storage, stored_bytes
@@ -70,7 +71,7 @@ def kernel_outputs(shape: LinearShape, merged: bool) -> tuple[int, ...]:
 def linear_geometry(shape: LinearShape, outputs: int, schedule: LinearSchedule, pool: PoolShape) -> Geometry:
     """Return the geometry of one pass on one channel (records may hold arrays)."""
     output_channels = np.maximum(pool.channels // schedule.reduction_split, 1)
-    sizes = geometry(
+    sizes = geometry_on(
         pool,
         ceil_div(outputs, output_channels),
         ceil_div(shape.inputs, schedule.reduction_split),
@@ -123,6 +124,10 @@ def linear_phases(
         sizes = linear_geometry(shape, outputs, schedule, pool)
         phases.append(pass_phase(shape, schedule, sizes, pool, devices, row))
         row += sizes.rows
+    if pool.runs_microkernels:
+        # Part of the host's operator that takes the results, whose launch is counted there.
+        lanes_ns = lane_sums_ns(shape.outputs * shape.vectors * schedule.reduction_split, pool, host)
+        phases.append(HostPhase(f"{shape.name} lane sums", shape.name, float(lanes_ns), launch=False))
     if schedule.reduction_split > 1:
         sums_ns = reduction_ns(shape, schedule.reduction_split, host)
         phases.append(HostPhase(f"{shape.name} sums", shape.name, sums_ns, launch=True))
@@ -138,7 +143,7 @@ def pass_phase(
     """Return one pass: inputs go to every device (the part its channels need), outputs come back from each."""
     operands = Operands(Affine(first_row), Affine(), Affine())
     if schedule.kernel == GENERATED:
-        body = MatVecKernel(sizes, operands, schedule.preactivate).emit()
+        body = kernel_body(sizes, operands, schedule.preactivate)
     else:
         body = KERNELS[schedule.kernel].emit(sizes, operands)
     comment = f"{shape.name} {schedule_text(schedule)}"
@@ -146,7 +151,7 @@ def pass_phase(
     value = shape.value_bytes
     lanes = pool.lanes * value * int(input_parts(schedule.reduction_split, devices))
     down = tuple(columns * lanes for columns in written_columns(sizes))
-    entry = sizes.reuse * pool.banks * value * (pool.channels // devices)
+    entry = sizes.reuse * pool.banks * values_of_result(pool) * value * (pool.channels // devices)
     up = tuple(slots * entry for slots in read_slots(sizes))
     return PimPhase(shape.name, shape.name, program, down, up, active_channels=pool.channels)
 

@@ -29,10 +29,11 @@ import numpy as np
 from compiler.attention import AttentionShape
 from compiler.attention_host import context_sum_ns, host_attention_ns, softmax_ns
 from compiler.chain import latch_period
-from compiler.channel_bound import Work, channel_bound
+from compiler.channel_bound import ChannelBound, Work, channel_bound
 from compiler.closed_form import SystemCosts
 from compiler.device_table import DeviceTable
 from compiler.geometry import ceil_div
+from compiler.hbm_pim.bound import microkernel_bound, microkernel_refresh_cycles
 from compiler.linear import LinearShape, host_linear_ns, reduction_ns, scale_ns
 from compiler.refresh_bound import refresh_cycles
 from compiler.schedule import PoolShape
@@ -121,7 +122,7 @@ def _linear_candidate(
 ) -> _Candidate:
     pool, timing, value = table.pool, table.timing, shape.value_bytes
     work = _linear_work(shape, split, pool)
-    bound = channel_bound(work, pool, timing)
+    bound = _channel(work, pool, timing)
     first = costs.transfer(np.minimum(pool.lanes, shape.inputs) * value)
     # A read-out brings the results of all banks and channels; only the slot of the ragged end may bring fewer.
     in_a_slot = pool.banks * np.maximum(pool.channels // split, 1)
@@ -134,7 +135,7 @@ def _linear_candidate(
     if split == 1 and shape.storage.host_scale:
         host = costs.cycles(scale_ns(shape, costs.host))
     started = None if since_refresh is None else since_refresh + costs.latency + first
-    refresh = refresh_cycles(work, bound, pool, timing, started)
+    refresh = _refresh(work, bound, pool, timing, started)
     trips, read = 2 * costs.latency + host, _read_out(timing)
     ends = trips + first + bound.ends + read + last
     dispatched = bound.instructions + bound.traffic.commands / MOST_COMMANDS_PER_INSTRUCTION
@@ -182,8 +183,8 @@ def _attention_work(shape: AttentionShape, split: int, pool: PoolShape) -> tuple
 def _attention_candidate(shape: AttentionShape, split: int, table: DeviceTable, costs: SystemCosts) -> _Candidate:
     pool, timing, latency = table.pool, table.timing, costs.latency
     scores, contexts = _attention_work(shape, split, pool)
-    score, context = (channel_bound(work, pool, timing) for work in (scores, contexts))
-    refresh = refresh_cycles(scores, score, pool, timing, None) + refresh_cycles(contexts, context, pool, timing, None)
+    score, context = (_channel(work, pool, timing) for work in (scores, contexts))
+    refresh = _refresh(scores, score, pool, timing, None) + _refresh(contexts, context, pool, timing, None)
     softmax = costs.launched(softmax_ns(shape, costs.host, shape.tokens))
     join = costs.launched(context_sum_ns(shape, split, 1, costs.host)) if split > 1 else 0.0
     read = _read_out(timing)
@@ -218,6 +219,16 @@ def _attention_candidate(shape: AttentionShape, split: int, table: DeviceTable, 
     )
 
 
+def _channel(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> ChannelBound:
+    return (microkernel_bound if pool.runs_microkernels else channel_bound)(work, pool, timing)
+
+
+def _refresh(work: Work, bound: ChannelBound, pool: PoolShape, timing: Mapping[str, Any], started: Any) -> Any:
+    if pool.runs_microkernels:
+        return microkernel_refresh_cycles(bound, timing)
+    return refresh_cycles(work, bound, pool, timing, started)
+
+
 def _dispatch_cycles(instructions: Any, table: DeviceTable) -> Any:
     """Return how long so many instructions are sent; a sequencer with loops may need hardly any."""
     return np.where(table.sequencer_loop_depth > 0, 0, instructions / table.instructions_per_cycle)
@@ -225,12 +236,16 @@ def _dispatch_cycles(instructions: Any, table: DeviceTable) -> Any:
 
 def _read_out(timing: Mapping[str, Any]) -> Any:
     """Return the cycles from the last read-out until its data have left the channel."""
+    if "nCLREG" not in timing:  # results are read from banks
+        return timing["nCL"] + timing["nBL"]
     return np.maximum(timing["nCLREG"] + timing["nBLREG"], 1)
 
 
 def _row_period(storage: Storage, table: DeviceTable) -> Any:
     """Return the shortest time from one row to the next when each is multiplied from end to end."""
     timing, accesses = table.timing, table.pool.row_accesses * accesses_per_column(storage)
+    if table.pool.runs_microkernels:
+        return accesses * timing["nCCDL"]
     period = (accesses - 1) * timing["nCCDMAC"] + timing["nRTP"] + timing["nRP"] + timing["nRCDRDMAC"]
     if np.any(table.pool.latched):
         latched = np.maximum(accesses * timing["nCCDMAC"] + timing["nLTMAC"], latch_period(timing))

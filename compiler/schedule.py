@@ -8,7 +8,10 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 from configs.device import Device
+from simulator.hbm_pim.registers import BANKS_OF_UNIT, RESERVED_ROWS
 from simulator.laws.figures import DeviceFigures
 
 GENERATED = "generated"
@@ -89,6 +92,7 @@ class PoolShape:
 
     `channels` counts the channels of all devices of the system, `columns` those of a row of a bank. One holds
     `column_accesses` accesses of as many 16-bit values as a unit has lanes; `buffer_columns` counts entries of as many.
+    Where units run microkernels, `banks` counts units.
     """
 
     channels: Any
@@ -101,6 +105,12 @@ class PoolShape:
     column_accesses: Any = 1
     row_buffers: Any = 1
     vectors_per_multiply: Any = 1
+    microkernel_words: Any = 0
+
+    @property
+    def runs_microkernels(self) -> bool:
+        """Whether units run microkernels: those of all devices do, or none."""
+        return bool(np.any(self.microkernel_words))
 
     @property
     def latched(self) -> Any:
@@ -117,15 +127,18 @@ def pool_shape(device: Device | DeviceFigures, devices: int) -> PoolShape:
     """Return the shape of a pool of identical devices."""
     organisation, unit = device.organisation, device.unit
     access_bytes = unit.lanes * unit.value_bytes
+    # A unit with a microkernel has two banks, whose rows count as one, and keeps some of them for itself.
+    shared, reserved = (BANKS_OF_UNIT, RESERVED_ROWS) if unit.microkernel_words else (1, 0)
     return PoolShape(
         channels=organisation.channels * devices,
-        banks=organisation.banks,
-        rows=organisation.rows,
-        columns=organisation.columns,
+        banks=organisation.banks // shared,
+        rows=organisation.rows - reserved,
+        columns=organisation.columns * shared,
         lanes=unit.lanes,
         buffer_columns=unit.global_buffer_bytes // access_bytes,
         accumulators=unit.accumulators,
         column_accesses=organisation.column_bytes // access_bytes,
         row_buffers=organisation.row_buffers,
         vectors_per_multiply=unit.vectors_per_multiply,
+        microkernel_words=unit.microkernel_words,
     )

@@ -6,4 +6,5 @@ COMMAND_NAMES = (
     *("LATCH16", "MAC", "MAC16", "MACL16", "SCALE16"),
     *("AF16", "EWMUL16", "RDCP", "WRCP", "WRGB", "WRMAC16", "RDMAC16", "RDAF16", "TMOD"),
     *("REFab", "REFpb", "RFMab", "RFMpb"),
+    *("ACT8", "PRE8", "RD8", "WR8", "ST8"),
 )

@@ -88,9 +88,12 @@ class ProcessingUnit(Record):
     accumulators: PositiveInt
     global_buffer_bytes: PositiveInt
     value_bytes: PositiveInt
-    arithmetic: Literal["bf16-products-fp32-tree-fp32-accumulate-bf16-readout"]
+    arithmetic: Literal["bf16-products-fp32-tree-fp32-accumulate-bf16-readout", "fp16-after-every-operation"]
     formats: Annotated[tuple[NumberFormat, ...], Field(min_length=1)] = (NumberFormat.BF16,)
     vectors_per_multiply: PositiveInt = 1
+    microkernel_words: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="instructions that units keep and run on column accesses; 0: a command says what to do"
+    )
 
 
 class Band(AnyBand):
@@ -214,6 +217,7 @@ class Device(Record):
     host: Host | None = None
     dispatcher: Dispatcher | None = None
     assumptions: tuple[str, ...] = ()
+    knobs: tuple[str, ...] = Field((), description="the hardware knobs that may change; none named: all of them")
 
     @model_validator(mode="after")
     def _expressions_resolve(self) -> "Device":

@@ -1,6 +1,6 @@
 """bf16 values kept in float32: the upper 16 bits of a float32, rounded to nearest even.
 
-The unit roundoffs are those of binary formats with 8 and 24 significant bits: half a unit in the last place of 1.
+The unit roundoffs are those of binary formats with 8, 11 and 24 significant bits: half a unit in the last place of 1.
 """
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from simulator.jit import inlined
 
 BF16_ROUNDOFF = 2.0**-8  # 8 significant bits, one of them implicit
+FP16_ROUNDOFF = 2.0**-11
 FP32_ROUNDOFF = 2.0**-24
 
 Floats = NDArray[np.float32]

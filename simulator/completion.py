@@ -22,6 +22,8 @@ _LATENCY: dict[Kind, tuple[str, ...]] = {
     Kind.REFpb: ("nRFCpb",),
     Kind.RFMab: ("nRFMab",),
     Kind.RFMpb: ("nRFMpb",),
+    Kind.WR8: ("nCWL", "nBL"),
+    Kind.ST8: ("nCWL", "nBL"),
 }
 
 

@@ -16,7 +16,7 @@ from simulator.addressing import addressing
 from simulator.isa import ACTIVATES, EVENT_KINDS, KINDS, PRECHARGES, REFRESHES, Kind
 
 # Which commands move data over the channel's data bus, and how many bytes of it (an input of the global buffer aside).
-COLUMN_BURSTS = frozenset({Kind.RD, Kind.RDA, Kind.WR, Kind.WRA})
+COLUMN_BURSTS = frozenset({Kind.RD, Kind.RDA, Kind.WR, Kind.WRA, Kind.WR8})
 REGISTER_BURSTS = frozenset({Kind.RDMAC16, Kind.RDAF16, Kind.WRMAC16, Kind.WRA16})
 # Commands that address no column, buffer or accumulator: the controller's transmitter and receiver stay idle.
 WITHOUT_COLUMN = ACTIVATES | PRECHARGES | REFRESHES | {Kind.ACT1, Kind.CAS_RD, Kind.CAS_WR, Kind.LATCH16, Kind.TMOD}
@@ -154,7 +154,8 @@ def _row_pj(kind: Kind, of: Priced) -> Any:
     one = of.energy["activate_precharge_pj"]
     if kind in REFRESHES:
         return of.refreshed_banks.get(kind, 0) * of.rows / of.refreshes_per_retention * one
-    rows_opened = {Kind.ACT: 1, Kind.ACT2: 1, Kind.ACT4: of.banks_per_group, Kind.ACT16: of.banks}
+    half = of.banks / 2  # the even banks, or the odd ones
+    rows_opened = {Kind.ACT: 1, Kind.ACT2: 1, Kind.ACT4: of.banks_per_group, Kind.ACT16: of.banks, Kind.ACT8: half}
     return rows_opened.get(kind, 0) * one
 
 
@@ -183,6 +184,9 @@ def _column_prices(of: Priced) -> dict[Kind, Any]:
         Kind.RDMAC16: read * registers,
         Kind.RDAF16: read * registers,
         Kind.WRMAC16: write * registers,
+        Kind.RD8: mac,
+        Kind.WR8: buffer,
+        Kind.ST8: write * of.banks / 2,
     }
 
 

@@ -44,10 +44,14 @@ from simulator.functional_errors import (
     UnsupportedCommandError,
     UnwrittenValueError,
 )
-from simulator.functional_state import ChannelSizes, FunctionalChannel, HostMemory, fresh_channel, host_memory
+from simulator.functional_state import ChannelSizes, FunctionalChannel, HostMemory, host_memory
+from simulator.functional_state import fresh_channel as fresh_lockstep_channel
+from simulator.hbm_pim.state import MicrokernelChannel, fresh_microkernel_channel
+from simulator.hbm_pim.unit import execute_microkernels
 from simulator.isa import OPERANDS, Program
 
 __all__ = [
+    "Channel",
     "ChannelSizes",
     "FlatProgram",
     "FunctionalChannel",
@@ -66,13 +70,23 @@ UNWRITTEN_PLACES = {
 }
 
 
-def execute(program: Program | FlatProgram, channel: FunctionalChannel, memory: HostMemory) -> int:
+Channel = FunctionalChannel | MicrokernelChannel
+
+
+def fresh_channel(sizes: ChannelSizes) -> Channel:
+    """Return a channel that holds nothing."""
+    return fresh_microkernel_channel(sizes) if sizes.microkernel_words else fresh_lockstep_channel(sizes)
+
+
+def execute(program: Program | FlatProgram, channel: Channel, memory: HostMemory) -> int:
     """Run a program on a channel and its host memories, both changed in place; return how many commands were issued.
 
     Raises UnwrittenValueError, RowStateError, EventError, ModeError, OperandRangeError or UnsupportedCommandError at
     the first command that the channel cannot execute; what earlier commands wrote stays.
     """
     flat = flatten_functional(program) if isinstance(program, Program) else program
+    if isinstance(channel, MicrokernelChannel):
+        return execute_microkernels(flat, channel, memory)
     sizes = channel.sizes
     arrays = Arrays(
         cells=channel.cells,

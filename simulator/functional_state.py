@@ -36,6 +36,12 @@ class ChannelSizes:
     accumulators: int
     accesses_per_column: int = 1
     column_accesses: int = 1
+    microkernel_words: int = 0
+
+    @property
+    def output_width(self) -> int:
+        """Values of one output entry: a sum of each bank, or the partial sums in the lanes of one unit."""
+        return self.lanes if self.microkernel_words else self.banks
 
     @property
     def values_per_write(self) -> int:
@@ -74,8 +80,8 @@ class HostMemory:
     """What one channel's commands read and write at the host, indexed by their `data` operand.
 
     `inputs` float32[entries, lanes] feeds WRGB and WR, `inputs_by_bank` float32[entries, banks] feeds WRA16, `outputs`
-    float32[entries, banks] takes RDMAC16 and feeds WRMAC16. `writers` int64[entries] holds the instruction that last
-    wrote an output, -1 where none did.
+    float32[entries, banks] takes RDMAC16 and feeds WRMAC16; of units with microkernels it is float32[entries, lanes]
+    and takes RD. `writers` int64[entries] holds the instruction that last wrote an output, -1 where none did.
 
     `input_events` int64[entries] say which WAIT must come before an input is there, -1 none; `output_events` which
     SIGNAL hands an output to the host, -1 none, and `taken` int64[entries] is 1 for those handed over.
@@ -132,7 +138,7 @@ def host_memory(
     return HostMemory(
         inputs=np.ascontiguousarray(columns, dtype=np.float32),
         inputs_by_bank=np.ascontiguousarray(by_bank, dtype=np.float32),
-        outputs=np.zeros((output_entries, sizes.banks), dtype=np.float32),
+        outputs=np.zeros((output_entries, sizes.output_width), dtype=np.float32),
         writers=np.full(output_entries, -1, dtype=np.int64),
         input_events=_events(input_events, max(len(columns), len(by_bank))),
         output_events=_events(output_events, output_entries),

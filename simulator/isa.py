@@ -9,8 +9,9 @@ A `Program` is what one channel executes. Grammar of its text form (`simulator.p
     command  := KIND (operand "=" affine)*        e.g.  MAC16 column=%1 buffer=%1 register=%0
     affine   := constant ("+" coefficient? "%" depth)*   loop variables count from the outermost loop of the program
 
-Kinds that end in 16 address all banks of the channel (16 on the AiM base device), those in 4 one bank group. Which
-kinds a device has, and what else each addresses, its file says.
+Kinds that end in 16 address all banks of the channel (16 on the AiM base device), those in 4 one bank group, those in 8
+every even or every odd bank, for which bank 0 or 1 stands. Which kinds a device has, and what else each addresses, its
+file says.
 """
 
 from collections.abc import Iterator
@@ -64,6 +65,11 @@ class Kind(StrEnum):
     REFpb = "REFpb"
     RFMab = "RFMab"  # refresh management: extra refreshes asked for by row hammer counters
     RFMpb = "RFMpb"
+    ACT8 = "ACT8"  # HBM-PIM in its all-bank modes: a row of every even bank (bank 0) or of every odd one (bank 1)
+    PRE8 = "PRE8"
+    RD8 = "RD8"  # a column of those banks to their units, which run one microkernel instruction on it
+    WR8 = "WR8"  # host data to a register window of every unit
+    ST8 = "ST8"  # one microkernel instruction that stores a register of every unit in a column of those banks
     SIGNAL = "SIGNAL"  # no DRAM command: tells the host that everything issued before has completed
     WAIT = "WAIT"  # no DRAM command: holds the channel until the host's event
 
@@ -87,14 +93,20 @@ BANK_KINDS = frozenset(
         Kind.WRCP,
         Kind.REFpb,
         Kind.RFMpb,
+        Kind.ACT8,
+        Kind.PRE8,
+        Kind.RD8,
+        Kind.WR8,
+        Kind.ST8,
     }
 )
+EVERY_OTHER_BANK_KINDS = frozenset({Kind.ACT8, Kind.PRE8, Kind.RD8, Kind.WR8, Kind.ST8})
 BANK_GROUP_KINDS = frozenset({Kind.ACT4, Kind.PRE4})
 EVENT_KINDS = frozenset({Kind.SIGNAL, Kind.WAIT})
 REGISTER_MODE_KINDS = frozenset({Kind.WRGB, Kind.WRMAC16, Kind.RDMAC16, Kind.RDAF16})
-ACTIVATES = frozenset({Kind.ACT, Kind.ACT2, Kind.ACT4, Kind.ACT16})
+ACTIVATES = frozenset({Kind.ACT, Kind.ACT2, Kind.ACT4, Kind.ACT16, Kind.ACT8})
 REFRESHES = frozenset({Kind.REFab, Kind.REFpb, Kind.RFMab, Kind.RFMpb})
-PRECHARGES = frozenset({Kind.PRE, Kind.PRE4, Kind.PREA})
+PRECHARGES = frozenset({Kind.PRE, Kind.PRE4, Kind.PREA, Kind.PRE8})
 CLOSING = PRECHARGES | {Kind.RDA, Kind.WRA, Kind.WRA16, Kind.LATCH16}
 COLUMN_KINDS = frozenset(
     {
@@ -109,6 +121,9 @@ COLUMN_KINDS = frozenset(
         Kind.RDCP,
         Kind.WRCP,
         Kind.EWMUL16,
+        Kind.RD8,
+        Kind.WR8,
+        Kind.ST8,
     }
 )
 # What finds the row open that it works on or prepares to work on, and what touches the arrays of its banks at all.

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 
 from configs.device import Device
 from simulator.completion import burst_cycles
-from simulator.isa import ACTIVATES, CODE_OF, COLUMN_KINDS, KINDS, Kind
+from simulator.isa import ACTIVATES, CODE_OF, COLUMN_KINDS, EVERY_OTHER_BANK_KINDS, KINDS, Kind
 from simulator.timing_table import TimingTable
 
 # How far apart multiplications of a kind start, which is how long one keeps its units.
-UNIT_CADENCE = {Kind.MAC16: "nCCDMAC", Kind.MACL16: "nCCDMAC", Kind.MAC: "nCCDL", Kind.EWMUL16: "nCCDL"}
+UNIT_CADENCE = {
+    Kind.MAC16: "nCCDMAC",
+    Kind.MACL16: "nCCDMAC",
+    Kind.MAC: "nCCDL",
+    Kind.EWMUL16: "nCCDL",
+    Kind.RD8: "nCCDL",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,8 @@ class Usage:
 
 def usage(device: Device, table: TimingTable, counts: NDArray[Any]) -> Usage:
     """Return what the commands of a channel (number[kinds]) used."""
-    banks = np.array([len(table.addressing.banks_of(kind, 0)) for kind in KINDS], dtype=np.int64)
-    accesses = _sum_of(COLUMN_KINDS | {Kind.MACL16}, counts * banks)
+    banks = np.array([_banks_of(table, kind) for kind in KINDS], dtype=np.int64)
+    accesses = _sum_of((COLUMN_KINDS | {Kind.MACL16}) - {Kind.WR8}, counts * banks)
     activations = _sum_of(ACTIVATES, counts * banks)
     return Usage(
         row_accesses=accesses,
@@ -57,6 +63,13 @@ def usage(device: Device, table: TimingTable, counts: NDArray[Any]) -> Usage:
         data_bus_cycles=float(counts @ np.array(burst_cycles(device), dtype=np.int64)),
         unit_cycles=float(counts @ unit_cycles(device)),
     )
+
+
+def _banks_of(table: TimingTable, kind: Kind) -> int:
+    """Return how many banks a command works on: bank 0 or 1 stands for every other one where a kind says so."""
+    if kind in EVERY_OTHER_BANK_KINDS:
+        return table.addressing.banks // 2
+    return len(table.addressing.banks_of(kind, 0))
 
 
 def stalls_of(table: TimingTable, stalls: Sequence[int]) -> tuple[Stall, ...]:

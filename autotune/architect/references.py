@@ -24,7 +24,7 @@ from configs.knobs import base_knobs
 from configs.structure import PimLevel
 from simulator.laws.device import scaled_device
 
-PIM_DEVICES = ("gddr6-aim", "hbm-pim-like", "attacc")
+PIM_DEVICES = ("gddr6-aim", "hbm-pim", "hbm-pim-like", "attacc")
 OTHER_LEVELS = (PimLevel.BANK_GROUP, PimLevel.BUFFER_DIE)
 FIGURE_INCHES = (3.5, 2.7)
 COLUMNS = (

@@ -1,7 +1,8 @@
 """How long weights take to load and a prefill's K and V to reach their places: links against channels.
 
 A link carries what is stored, without padding, in equal shares for the devices. The channels write whole slots, zeros
-in the padding: one activate of all banks, then columns to the banks of all groups in turn, then a precharge. Programs
+in the padding: one activate of all banks, or one of each where no command opens all, then columns to the banks of all
+groups in turn, then a precharge. Programs
 are simulated whole, with refresh; link and channels overlap, so that the slower one is the time. Prefill hands over K
 and V token by token:
 
@@ -11,6 +12,7 @@ and V token by token:
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from compiler.memory.plan import Loading
 from compiler.schedule import AttentionSchedule
 from configs.device import Organisation
 from simulator.engine import Engine
+from simulator.hbm_pim.registers import REGISTERS
 from simulator.isa import Affine, Command, Kind, Program
 from simulator.program_code import flatten
 
@@ -41,7 +44,8 @@ class Loader:
     def weights(self, size: int, rows: int) -> Loading:
         """Return the time of so many bytes that take so many whole rows of every bank."""
         organisation = self.system.device.organisation
-        return self._loading("weights", size, row_writes(organisation, rows, organisation.columns))
+        writes = row_writes(organisation, rows, organisation.columns, one_by_one=self.system.pool.runs_microkernels)
+        return self._loading("weights", size, writes)
 
     def prefill(self, shape: AttentionShape, schedule: AttentionSchedule, copies: int) -> Iterator[Loading]:
         """Yield the times of K, of V written as it comes and of V gathered by the host, for the tokens there are."""
@@ -50,9 +54,16 @@ class Loader:
         units = copies * int(sizes.units_per_channel)
         size = copies * shape.kv_bytes // 2
         tokens, lanes = ceil_div(shape.tokens, schedule.token_split), self.system.pool.lanes
-        keys = repeat(units, 0, lambda _, depth: _key_rows(sizes, organisation, tokens, depth))
-        values = repeat(units * tokens * sizes.context.slots, 0, lambda index, _: _write_by_value(index))
-        gathered = repeat(units, 0, lambda _, depth: _value_rows(sizes, organisation, tokens, lanes, depth))
+        if self.system.pool.runs_microkernels:
+            rows = ceil_div(tokens, sizes.score.slots_per_row * sizes.score.banks)
+            keys = row_writes(organisation, units * rows, organisation.columns, one_by_one=True)
+            values = repeat(units * tokens * sizes.context.groups * sizes.context.banks, 0, _column)
+            rows = ceil_div(tokens, lanes * sizes.context.segment_columns) * sizes.context.groups
+            gathered = row_writes(organisation, units * rows, organisation.columns, one_by_one=True)
+        else:
+            keys = repeat(units, 0, lambda _, depth: _key_rows(sizes, organisation, tokens, depth))
+            values = repeat(units * tokens * sizes.context.slots, 0, lambda index, _: _write_by_value(index))
+            gathered = repeat(units, 0, lambda _, depth: _value_rows(sizes, organisation, tokens, lanes, depth))
         yield self._loading(f"{shape.name}.prefill_key", size, keys)
         yield self._loading(f"{shape.name}.prefill_value_by_token", size, values)
         yield self._loading(f"{shape.name}.prefill_value_gathered", size, gathered)
@@ -68,7 +79,9 @@ class Loader:
         return int(self.engine.run(flatten(Program(body)), self.engine.fresh_state(), NO_EVENTS).completed)
 
 
-def row_writes(organisation: Organisation, rows: int, columns: int, depth: int = 0) -> Block:
+def row_writes(
+    organisation: Organisation, rows: int, columns: int, depth: int = 0, *, one_by_one: bool = False
+) -> Block:
     """Return the writing of so many columns of so many rows of every bank: neighbours in time differ in bank group."""
     groups = organisation.banks // organisation.banks_per_group
 
@@ -86,7 +99,12 @@ def row_writes(organisation: Organisation, rows: int, columns: int, depth: int =
                 lambda bank, deepest: repeat(groups, deepest, lambda group, _: write(column, bank, group)),
             ),
         )
-        return (Command(Kind.ACT16, row=number), *writes, Command(Kind.PREA))
+        return (*opened(number, inside), *writes, Command(Kind.PREA))
+
+    def opened(number: Affine, inside: int) -> Block:
+        if not one_by_one:
+            return (Command(Kind.ACT16, row=number),)
+        return repeat(organisation.banks, inside, lambda bank, _: (Command(Kind.ACT, bank=bank, row=number),))
 
     return repeat(rows, depth, row)
 
@@ -113,3 +131,9 @@ def _value_rows(sizes: AttentionGeometry, organisation: Organisation, tokens: in
 
 def _write_by_value(row: Affine) -> Block:
     return (Command(Kind.ACT16, row=row), Command(Kind.WRA16, row=row))
+
+
+def _column(row: Affine, depth: int) -> Block:
+    """Return the writing of a token's values in one bank of a unit: a column for each output of a tile."""
+    opened, written = Command(Kind.ACT, row=row), Command(Kind.WR, row=row)
+    return (opened, *repeat(REGISTERS, depth, lambda column, _: (replace(written, column=column),)), Command(Kind.PRE))

@@ -164,7 +164,7 @@ def _access_bytes(sizes: Geometry, organisation: Organisation) -> int:
 
 
 def _row_bytes(rows: int, pool: PoolShape, organisation: Organisation) -> int:
-    return int(pool.channels * pool.banks * rows * organisation.row_bytes)
+    return int(pool.channels * pool.banks * rows * pool.columns * organisation.column_bytes)
 
 
 def _bytes(stored: int, reserved: int, blocks: int, filled: int, total: int) -> RoomBytes:

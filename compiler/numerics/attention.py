@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from compiler.attention_lowering import AttentionLowering
 from compiler.geometry import Geometry, ceil_div
+from compiler.hbm_pim.values import column_of_values
 from compiler.numerics.emulation import ReductionOrder, emulate_linear, emulate_parts, exact_linear
 from compiler.numerics.layout import Floats, block_of, padded, token_block, values_by_bank, vector_columns
 from compiler.numerics.report import Result, Rewrite, expect_at_rest
@@ -84,7 +85,8 @@ class DecodeStep:
         shape, split, sizes = self.lowering.shape, self.split, self.lowering.sizes
         runs = [self._run("score", block, lambda unit, _: queries[unit]) for block in range(sizes.blocks)]
         scores = np.zeros((shape.units, shape.group, shape.tokens), dtype=np.float32)
-        order = ReductionOrder(self.case.pool.lanes, sizes.last_score.segment_columns)
+        half = self.case.pool.runs_microkernels
+        order = ReductionOrder(self.case.pool.lanes, sizes.last_score.segment_columns, half_precision=half)
         for unit in range(shape.units):
             for block, run in enumerate(runs):
                 for part in range(split):
@@ -107,6 +109,7 @@ class DecodeStep:
             sizes.last_context.segment_columns,
             parts=self.split * sizes.blocks,
             scales=2 if sizes.blocks > 1 else 0,
+            half_precision=self.case.pool.runs_microkernels,
         )
         for unit in range(shape.units):
             found, emulated = [], []
@@ -166,10 +169,20 @@ class DecodeStep:
         place = newest // self.split % per_write
         sharing = [newest - (place - index) * self.split for index in range(place + 1)]
         banks, context = self.case.pool.banks, self.lowering.sizes.last_context
+        if self.case.pool.runs_microkernels:
+            return self._value_column(unit, newest)
         entries = np.zeros((context.slots, per_write, banks), dtype=np.float32)
         for index, token in enumerate(sharing):
             entries[:, index] = values_by_bank(_of_unit(self.cache.values, unit, token), context, banks)
         return entries.reshape(-1, banks)
+
+    def _value_column(self, unit: int, newest: int) -> Floats:
+        """Return the column of V that a token is the newest of, one entry for every dimension."""
+        pool, part = self.case.pool, newest % self.split
+        local = newest // self.split
+        tokens = [place * self.split + part for place in range(local - local % pool.lanes, local + 1)]
+        values = np.stack([_of_unit(self.cache.values, unit, token) for token in tokens])
+        return column_of_values(values, self.lowering.sizes.last_context.slots, pool.banks, pool.lanes)
 
     def _append(
         self, name: str, programs: Mapping[int, Program], entries: Callable[[int, int], Floats], by_bank: bool
@@ -183,8 +196,10 @@ class DecodeStep:
             own = [token for token in newest if token % self.split == part]
             if not own:
                 continue
+            if by_bank and self.case.pool.runs_microkernels:
+                own = list({token // self.split // self.case.pool.lanes: token for token in own}.values())
             values = np.concatenate([entries(unit, token) for unit in units_of(self.case, number) for token in own])
-            both = (None, values) if by_bank else (values, None)
+            both = (None, values) if by_bank and not self.case.pool.runs_microkernels else (values, None)
             events = np.zeros(len(values), dtype=np.int64)
             memory = host_memory(channel.sizes, *both, half=half, input_events=events)
             execute(self._flat(name, programs[part]), channel, memory)

@@ -17,6 +17,10 @@ So
     a = log2(lanes) + columns of a part + (parts - 1) + 1 for each scale or weight on the way
     b = segments of a part if it spills else 1, plus 1 where parts are added
 
+Where lanes add in fp16, with u = 2^-11, a product is rounded once and each of its sums once:
+
+    gamma = (1 + u)^(columns + 1) * (1 + u32)^a * (1 + u16)^b - 1,   a = log2(lanes) + (parts - 1) + scalings
+
 Values stay far from the ends of the exponent range, so that underflow adds nothing.
 """
 
@@ -26,7 +30,7 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.bf16 import BF16_ROUNDOFF, FP32_ROUNDOFF, round_to_bf16
+from simulator.bf16 import BF16_ROUNDOFF, FP16_ROUNDOFF, FP32_ROUNDOFF, round_to_bf16
 
 Floats = NDArray[np.float32]
 CHUNK_VALUES = 1 << 16  # products made at a time; they stay in the cache
@@ -36,7 +40,8 @@ CHUNK_VALUES = 1 << 16  # products made at a time; they stay in the cache
 class ReductionOrder:
     """In which order products are added, as the module's text says; `scales` counts multiplications on a value's way.
 
-    `group_columns` columns share a scale of the unit (0: none do).
+    `group_columns` columns share a scale of the unit (0: none do). With `half_precision` every lane adds its products
+    column by column, both rounded to fp16, and the host adds the lanes by a tree in fp32, rounded to bf16.
     """
 
     lanes: int
@@ -45,6 +50,7 @@ class ReductionOrder:
     parts: int = 1
     group_columns: int = 0
     scales: int = 0
+    half_precision: bool = False
 
     def part_columns(self, inputs: int) -> int:
         """Return the columns of one part of a reduction over so many inputs."""
@@ -57,10 +63,18 @@ class ReductionOrder:
 
     def gamma_of_columns(self, columns: int) -> float:
         """Return the bound's factor where no part has more columns."""
+        if self.half_precision:
+            return self._gamma_of_half(columns)
         single = log2(self.lanes) + columns + self.parts - 1 + self.scales
         halves = -(-columns // self.segment_columns) if self.spills else 1
         halves += self.parts > 1 or self.scales > 0
         return float(np.expm1(single * np.log1p(FP32_ROUNDOFF) + halves * np.log1p(BF16_ROUNDOFF)))
+
+    def _gamma_of_half(self, columns: int) -> float:
+        """Return the factor where lanes add in fp16, and the host adds the lanes."""
+        single, halves = log2(self.lanes) + self.parts - 1 + self.scales, 1 + (self.parts > 1 or self.scales > 0)
+        roundings = (columns + 1, FP16_ROUNDOFF), (single, FP32_ROUNDOFF), (halves, BF16_ROUNDOFF)
+        return float(np.expm1(sum(count * np.log1p(roundoff) for count, roundoff in roundings)))
 
 
 def emulate_linear(
@@ -112,6 +126,8 @@ def _columns_first(rows: Floats, order: ReductionOrder, inputs: int) -> Floats:
 
 def _reduce(weights: Floats, vector: Floats, order: ReductionOrder, scales: Floats | None) -> Floats:
     """Return one part's bf16 sums of weights[column, lane, output], vector[column, lane], scales[column, output]."""
+    if order.half_precision:
+        return _reduce_lanes(weights, vector)
     columns, lanes, outputs = weights.shape
     accumulator = np.zeros(outputs, dtype=np.float32)
     at_once = max(1, CHUNK_VALUES // (lanes * outputs))
@@ -129,3 +145,15 @@ def _reduce(weights: Floats, vector: Floats, order: ReductionOrder, scales: Floa
                 accumulator += sums[column, 0]
         accumulator = round_to_bf16(accumulator)
     return accumulator
+
+
+def _reduce_lanes(weights: Floats, vector: Floats) -> Floats:
+    """Return one part's bf16 sums where every lane multiplies and adds in fp16."""
+    half = np.float16
+    sums = np.zeros(weights.shape[1:], dtype=half)
+    for column, factors in zip(weights.astype(half), vector.astype(half), strict=True):
+        sums = sums + column * factors[:, None]
+    lanes = sums.astype(np.float32)
+    while len(lanes) > 1:
+        lanes = lanes[0::2] + lanes[1::2]
+    return round_to_bf16(lanes[0])

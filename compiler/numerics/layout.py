@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.geometry import PLAIN, Geometry, Packing, ceil_div
+from compiler.hbm_pim.values import added_lanes, place_microkernel_matrix
 from compiler.kernel_events import PIECE_COLUMNS, last_parts, pieces, read_slots, written_columns
 from compiler.schedule import PoolShape
-from simulator.functional import ChannelSizes, FunctionalChannel
+from simulator.functional import Channel, ChannelSizes, FunctionalChannel
+from simulator.hbm_pim.state import MicrokernelChannel
 
 Floats = NDArray[np.float32]
 
@@ -58,12 +60,15 @@ def padded(values: Floats, rows: int, width: int) -> Floats:
 
 
 def place_matrix(
-    channel: FunctionalChannel, first_row: int, weights: Floats, shape: Geometry, scales: Floats | None = None
+    channel: Channel, first_row: int, weights: Floats, shape: Geometry, scales: Floats | None = None
 ) -> None:
     """Write weights[n, k] of one channel where its kernel reads them, zeros in all padding; scales[n, group] likewise.
 
     Scales of padding are 1.
     """
+    if isinstance(channel, MicrokernelChannel):
+        place_microkernel_matrix(channel, first_row, weights, shape)
+        return
     sizes = channel.sizes
     whole = padded(weights, shape.slots * sizes.banks, shape.total_columns * sizes.lanes)
     values = whole.reshape(shape.slots, sizes.banks, shape.total_columns, sizes.lanes)
@@ -119,12 +124,16 @@ def values_by_bank(values: Floats, shape: Geometry, banks: int) -> Floats:
 
 def read_outputs(entries: Floats, shape: Geometry, outputs: int) -> Floats:
     """Return y[v, n] from host output entries (vector * slots + slot) of one kernel."""
+    if shape.runs_microkernels:
+        return added_lanes(entries, shape)[:, :outputs]
     return entries.reshape(shape.vectors, -1)[:, :outputs]
 
 
 def output_entry(vector: int, output: int, shape: Geometry) -> tuple[int, int]:
     """Return entry and bank of one output of one kernel."""
     slot, bank = divmod(output, shape.banks)
+    if shape.runs_microkernels:
+        return (vector * shape.slots + slot) * shape.banks + bank, 0
     return vector * shape.slots + slot, bank
 
 
@@ -147,7 +156,8 @@ def output_events(shape: Geometry, units: int = 1) -> NDArray[np.int64]:
     in_last = slots - (shape.groups - 1) * shape.group_slots
     part = np.searchsorted(np.cumsum(last_parts(shape)), in_last, side="right")
     last = own == shape.vector_groups * shape.groups - 1
-    return _of_units(own + np.where(last, part, 0), len(read_slots(shape)), units)
+    of_entry = np.repeat(own + np.where(last, part, 0), shape.results_of_slot)
+    return _of_units(of_entry, len(read_slots(shape)), units)
 
 
 def _of_units(events: NDArray[np.int64], per_unit: int, units: int) -> NDArray[np.int64]:
@@ -166,4 +176,5 @@ def channel_sizes(pool: PoolShape, rows: int, packed: Packing = PLAIN) -> Channe
         accumulators=pool.accumulators,
         accesses_per_column=accesses,
         column_accesses=pool.column_accesses,
+        microkernel_words=pool.microkernel_words,
     )

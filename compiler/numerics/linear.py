@@ -19,7 +19,7 @@ from compiler.numerics.layout import (
     vector_columns,
 )
 from compiler.numerics.report import UNTIMED_HOST, Result, Rewrite, command_text, expect_at_rest
-from compiler.numerics.small_sizes import GROUPS, LinearCase
+from compiler.numerics.small_sizes import FIRST_ROW, GROUPS, LinearCase
 from compiler.numerics.small_values import (
     cancelling_pairs,
     random_elements,
@@ -29,12 +29,11 @@ from compiler.numerics.small_values import (
     sparse_integers,
 )
 from simulator.bf16 import round_to_bf16
-from simulator.functional import FlatProgram, execute, flatten_functional, fresh_channel, host_memory
-from simulator.functional_state import FunctionalChannel, HostMemory
+from simulator.functional import Channel, FlatProgram, execute, flatten_functional, fresh_channel, host_memory
+from simulator.functional_state import HostMemory
 from simulator.number_codes import Quantised
 from simulator.step import PimPhase
 
-FIRST_ROW = 1  # other than 0, so that a forgotten base row is seen
 INTEGER_OUTPUTS, CANCELLING_OUTPUTS = slice(0, None, 4), slice(2, None, 4)
 
 
@@ -82,6 +81,7 @@ def _order(case: LinearCase, shape: Geometry) -> ReductionOrder:
         case.schedule.reduction_split,
         int(shape.packing.group),
         scales=int(storage.group > 0) + int(storage.host_scale),
+        half_precision=shape.runs_microkernels,
     )
 
 
@@ -144,7 +144,7 @@ def _run(
             memory = host_memory(
                 channel.sizes,
                 inputs,
-                output_entries=shape.vectors * shape.slots,
+                output_entries=shape.output_entries,
                 input_events=input_events(shape),
                 output_events=output_events(shape),
             )
@@ -157,7 +157,7 @@ def _run(
     return [round_to_bf16(item) for item in scaled], memories
 
 
-def _load(case: LinearCase, channel: FunctionalChannel, weights: list[Quantised], place: Block) -> None:
+def _load(case: LinearCase, channel: Channel, weights: list[Quantised], place: Block) -> None:
     row, split = FIRST_ROW, case.schedule.reduction_split
     for shape, matrix in zip(case.passes, weights, strict=True):
         own = matrix_block(matrix.elements, place, GROUPS, split)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from compiler.schedule import Schedule, schedule_text
 from configs.device import Host
 from simulator.channel import CLOSED
-from simulator.functional import FlatProgram, FunctionalChannel, HostMemory
+from simulator.functional import Channel, FlatProgram, HostMemory
 from simulator.isa import Program
 from simulator.program_text import print_program
 
@@ -92,7 +92,7 @@ def command_text(flat: FlatProgram, instruction: int) -> str:
     return print_program(Program((command,))).strip() if command is not None else ""
 
 
-def expect_at_rest(channel: FunctionalChannel, memory: HostMemory, operator: str) -> None:
+def expect_at_rest(channel: Channel, memory: HostMemory, operator: str) -> None:
     """Raise MismatchError unless a program left memory mode and closed rows behind and handed over its results."""
     if channel.register_mode[0] or (channel.open_row != CLOSED).any():
         mode = "register mode" if channel.register_mode[0] else "memory mode"

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from compiler.attention import attention_geometry
 from compiler.numerics.report import Failure, MismatchError
-from compiler.numerics.small_sizes import GROUPS, AttentionCase, LinearCase
+from compiler.numerics.small_sizes import FIRST_ROW, GROUPS, AttentionCase, LinearCase
 from compiler.schedule import schedule_text
 from simulator.functional_errors import FunctionalError
 
@@ -89,7 +89,7 @@ def _smaller_linear(case: LinearCase) -> Iterator[LinearCase]:
 
 
 def _linear(smaller: LinearCase) -> LinearCase:
-    rows = 1 + sum(item.rows for item in smaller.passes)
+    rows = FIRST_ROW + sum(item.rows for item in smaller.passes)
     return replace(smaller, pool=replace(smaller.pool, rows=rows))
 
 
@@ -115,7 +115,7 @@ def _smaller_attention(case: AttentionCase) -> Iterator[AttentionCase]:
 
 def _attention(case: AttentionCase) -> AttentionCase:
     shape = replace(case.shape, capacity=case.shape.tokens + case.steps * case.shape.queries)
-    rows = 1 + int(attention_geometry(shape, case.schedule, case.pool).rows)
+    rows = FIRST_ROW + int(attention_geometry(shape, case.schedule, case.pool).rows)
     return replace(case, shape=shape, pool=replace(case.pool, rows=rows))
 
 

@@ -9,11 +9,10 @@ from compiler.attention import AttentionGeometry, AttentionShape, attention_geom
 from compiler.attention_lowering import AttentionLowering
 from compiler.numerics.layout import Floats, block_of, channel_sizes, place_matrix, token_block
 from compiler.numerics.report import UNTIMED_HOST, Failure, MismatchError
-from compiler.numerics.small_sizes import AttentionCase
+from compiler.numerics.small_sizes import FIRST_ROW, AttentionCase
 from compiler.numerics.small_values import cancelling_pairs, random_elements, random_integers
-from simulator.functional import FunctionalChannel, fresh_channel
+from simulator.functional import Channel, fresh_channel
 
-FIRST_ROW = 1  # other than 0, so that a forgotten base row is seen
 INTEGER_UNIT, CANCELLING_UNIT = 1, 2
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -30,7 +29,7 @@ class Cache:
     values: Floats
     dimension_pairs: Pairs
     token_pairs: Pairs
-    channels: tuple[FunctionalChannel, ...]
+    channels: tuple[Channel, ...]
 
 
 def lowering_of(case: AttentionCase, shape: AttentionShape) -> AttentionLowering:
@@ -72,9 +71,7 @@ def _token_pairs(case: AttentionCase, generator: np.random.Generator) -> Pairs:
     return left, right
 
 
-def _filled_channels(
-    case: AttentionCase, shape: AttentionShape, keys: Floats, values: Floats
-) -> tuple[FunctionalChannel, ...]:
+def _filled_channels(case: AttentionCase, shape: AttentionShape, keys: Floats, values: Floats) -> tuple[Channel, ...]:
     lowering = lowering_of(case, shape)
     sizes, split = lowering.sizes, case.schedule.token_split
     whole = whole_kernels(case, shape)

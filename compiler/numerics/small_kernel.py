@@ -34,7 +34,7 @@ class KernelRun:
     def outputs(self, unit: int, part: int, count: int) -> Floats:
         """Return y[v, n] of a unit's part."""
         channel, first = self._place(unit, part)
-        entries = self.memories[channel].outputs[first : first + self.kernel.vectors * self.kernel.slots]
+        entries = self.memories[channel].outputs[first : first + self.kernel.output_entries]
         return read_outputs(entries, self.kernel, count)
 
     def writer_of_part(self, unit: int, part: int) -> Callable[[int, int], str]:
@@ -50,7 +50,7 @@ class KernelRun:
     def _place(self, unit: int, part: int) -> tuple[int, int]:
         """Return the channel of a unit's part, and the first output entry of the unit there."""
         per_channel = int(self.lowering.sizes.units_per_channel)
-        first = unit % per_channel * self.kernel.vectors * self.kernel.slots
+        first = unit % per_channel * self.kernel.output_entries
         return unit // per_channel * self.lowering.schedule.token_split + part, first
 
 
@@ -69,7 +69,7 @@ def run_kernel(
         memory = host_memory(
             channel.sizes,
             np.concatenate(inputs),
-            output_entries=len(inputs) * kernel.vectors * kernel.slots,
+            output_entries=len(inputs) * kernel.output_entries,
             input_events=input_events(kernel, len(inputs)),
             output_events=output_events(kernel, len(inputs)),
         )

@@ -15,6 +15,7 @@ from compiler.linear import LinearShape, kernel_outputs, linear_geometry
 from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape
 from configs.number_format import CACHE_STORAGE, STORAGE, NumberFormat
 
+FIRST_ROW = 2  # other than 0, so that a forgotten base row is seen; even, as pairs of rows begin
 MOST_PARTS = 3
 MOST_BANKS, FEWEST_BANKS = 8, 4
 MOST_WEIGHTS = 6_000_000  # of all channels of a linear case; fewer parts and banks where there would be more
@@ -110,7 +111,7 @@ def _sized_case(
     third = outputs // 3
     parts = (outputs - 2 * third, third, third) if schedule.merged and third else (outputs, GROUPS * pool.banks + 1)
     case = LinearCase(name, LinearShape(name, parts, inputs, 2 * schedule.reuse, weights=weights), schedule, small)
-    rows = 1 + sum(item.rows for item in case.passes)
+    rows = FIRST_ROW + sum(item.rows for item in case.passes)
     return replace(case, pool=replace(small, rows=rows))
 
 
@@ -135,7 +136,7 @@ def _with_queries(case: AttentionCase, queries: int) -> AttentionCase:
     steps = max(2, ceil_div(case.steps, queries))
     tokens = max(case.shape.tokens, queries)
     shape = replace(case.shape, queries=queries, tokens=tokens, capacity=tokens + steps * queries)
-    rows = 1 + int(attention_geometry(shape, case.schedule, case.pool).rows)
+    rows = FIRST_ROW + int(attention_geometry(shape, case.schedule, case.pool).rows)
     return replace(case, shape=shape, steps=steps, pool=replace(case.pool, rows=rows))
 
 
@@ -204,5 +205,5 @@ def _attention_case(
         cache=cache,
     )
     small = replace(pool, channels=GROUPS * split)
-    small = replace(small, rows=1 + int(attention_geometry(shape, own, small).rows))
+    small = replace(small, rows=FIRST_ROW + int(attention_geometry(shape, own, small).rows))
     return AttentionCase(name, shape, own, small, DECODE_STEPS)

@@ -40,13 +40,14 @@ class OrganisationFigures:
 
 @dataclass(frozen=True, slots=True)
 class UnitFigures:
-    """What knobs change of `configs.device.ProcessingUnit`, and the bytes of a value, which none does."""
+    """What knobs change of `configs.device.ProcessingUnit`, and what none does: bytes of a value, microkernel words."""
 
     lanes: Any
     accumulators: Any
     global_buffer_bytes: Any
     vectors_per_multiply: Any
     value_bytes: int
+    microkernel_words: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def device_figures(base: Device, knobs: HardwareKnobs, case: LawCase = "nominal"
             global_buffer_bytes=knobs.global_buffer_bytes,
             vectors_per_multiply=knobs.vectors_per_multiply,
             value_bytes=base.unit.value_bytes,
+            microkernel_words=base.unit.microkernel_words,
         ),
         timing=timing,
         energy=energy,

@@ -1,0 +1,1 @@
+"""Samsung's HBM-PIM: its registers, its reference kernels, its public controller, and its units on values."""
