@@ -16,7 +16,7 @@ from compiler.attention_host import context_sum_ns, host_attention_ns, rounding_
 from compiler.chain import ChainParts, chain_cycles, kernel_chain
 from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
-from compiler.host_cost import host_work_ns
+from compiler.host_cost import mixed_work_ns
 from compiler.linear import (
     LinearShape,
     host_linear_ns,
@@ -100,11 +100,13 @@ def _linear_passes(
 ) -> TaskForm:
     forms = [_linear_pass(shape, outputs, schedule, table, costs) for outputs in passes]
     split = schedule.reduction_split
-    scaled = costs.cycles(scale_ns(shape, costs.host)) if shape.storage.host_scale else 0.0
-    sums = np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), scaled)
+    finished = costs.cycles(scale_ns(shape, costs.host)) if shape.finished_by_host else 0.0
+    sums = np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), finished)
     total = forms[0]
     for form in forms[1:]:
         total = _add(total, form)
+    if shape.heads > 1:
+        total = _times(total, shape.heads)
     return _add(total, TaskForm(0, np.zeros_like(total.commands), sums, {"host": sums}))
 
 
@@ -259,6 +261,11 @@ def _add(left: TaskForm, right: TaskForm) -> TaskForm:
     return TaskForm(left.rows + right.rows, left.commands + right.commands, left.bound + right.bound, parts)
 
 
+def _times(form: TaskForm, count: int) -> TaskForm:
+    parts = {name: count * values for name, values in form.parts.items()}
+    return TaskForm(count * form.rows, count * form.commands, count * form.bound, parts)
+
+
 def _choose(condition: Any, yes: TaskForm, no: TaskForm) -> TaskForm:
     pick = np.asarray(condition, dtype=bool)
     return TaskForm(
@@ -282,6 +289,8 @@ def _on_host_where(place: Any, form: TaskForm, host_cycles: Any) -> TaskForm:
     )
 
 
-def host_occurrence_cycles(moved_bytes: int, operations: float, costs: SystemCosts) -> float:
+def host_occurrence_cycles(
+    moved_bytes: int, operations: float, costs: SystemCosts, matrix_operations: float = 0
+) -> float:
     """Return the cycles of one operator that always runs on the host."""
-    return float(costs.launched(host_work_ns(costs.host, moved_bytes, operations)))
+    return float(costs.launched(mixed_work_ns(costs.host, moved_bytes, operations, matrix_operations)))
