@@ -60,8 +60,10 @@ class Compiled:
             raise unknown_operator(operator, names)
         require_legal(self, operator)
         index = names.index(operator)
-        alone = replace(self.workload, sequence=(index,), dependencies=((),))
-        return lower_steps(alone, self.schedules, self.system, (self.loads[:1],))[0]
+        routings = (0,) if self.workload.routings_of(index) else (None,)
+        alone = replace(self.workload, sequence=(index,), dependencies=((),), routings=routings)
+        loads = tuple(self.loads[routing] for routing in self.workload.routings_of(index)[:1])
+        return lower_steps(alone, self.schedules, self.system, (loads,))[0]
 
     def times_in_step(self, operator: str) -> int:
         """Return how often an operator runs in a step."""

@@ -308,10 +308,12 @@ class DecodeProblem:
         return np.asarray(sizes.active_channels, dtype=np.float64)
 
     def _fixed_cycles(self, table: DeviceTable) -> Floats:
-        """Cycles of what no schedule changes: host operators, and the embedding's two trips over the link."""
+        """Cycles of what no schedule changes: host operators, and each embedding's two trips over the link."""
         workload, costs = self.scenario.workload, self.scenario.costs(table)
-        total: Floats = 2.0 * costs.latency
+        total: Floats = 2.0 * costs.latency * workload.lookups
         for shape, multiplicity in zip(workload.shapes, workload.multiplicities, strict=True):
             if isinstance(shape, HostShape):
-                total += multiplicity * host_occurrence_cycles(shape.moved_bytes, shape.operations, costs)
+                products = shape.matrix_operations
+                each = host_occurrence_cycles(shape.moved_bytes, shape.operations, costs, products)
+                total += multiplicity * each
         return total

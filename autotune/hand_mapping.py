@@ -69,7 +69,7 @@ def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
 
 def _rows_kept_busy(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> int:
     """Return the rows that the weights take, in eighths of the least: a split is worth it where it fills banks."""
-    rows = int(linear_counts(shape, schedule, pool).rows)
+    rows = shape.heads * int(linear_counts(shape, schedule, pool).rows)
     least = ceil_div(shape.weight_bytes, pool.channels * pool.banks * pool.row_accesses * pool.lanes * 2)
     return int(8 * rows // least)
 

@@ -23,7 +23,7 @@ from compiler.memory.capacity import capacity_plan, copies_of
 from compiler.memory.planner import plan_of
 from compiler.memory.text import print_plan
 from compiler.schedule import Place, Schedule, schedule_text
-from compiler.workload import Workload
+from compiler.workload import HostShape, Workload
 from configs.device import Device
 from configs.errors import UserError
 from configs.model_config import ModelConfig, load_model_config
@@ -76,12 +76,18 @@ def capacity_frame(workload: Workload, schedules: dict[str, Schedule], system: S
     copies = copies_of(workload)
     for shape in workload.schedulables:
         if schedules[shape.name].place is Place.HOST:
-            size = shape.weight_bytes if isinstance(shape, LinearShape) else shape.kv_bytes
-            host = {"region": shape.name, "memory": "host", "copies": copies[shape.name], "tensor_bytes_per_copy": size}
-            rows.append(host)
+            size = shape.weight_bytes if isinstance(shape, LinearShape) else shape.host_kv_bytes
+            rows.append(_host_row(shape.name, copies[shape.name], size))
+    for item in workload.shapes:
+        if isinstance(item, HostShape) and item.weight_bytes + item.state_bytes:
+            rows.append(_host_row(item.name, copies[item.name], item.weight_bytes + item.state_bytes))
     columns = ["region", "memory", "copies", "first_row", "rows_per_copy", "rows_total", "tensor_bytes_per_copy"]
     counts = {"first_row": "Int64", "rows_per_copy": "Int64", "rows_total": "Int64"}
     return pd.DataFrame(rows, columns=columns).astype(counts)
+
+
+def _host_row(name: str, copies: int, size: int) -> dict[str, object]:
+    return {"region": name, "memory": "host", "copies": copies, "tensor_bytes_per_copy": size}
 
 
 def device_text(device: Device) -> str:

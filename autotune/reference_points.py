@@ -16,8 +16,8 @@ from autotune.problem import Codes, Evaluation
 from autotune.scenario import MOST_PADDING, make_scenario
 from compiler.attention import AttentionShape
 from compiler.linear import LinearShape
-from compiler.memory.capacity import stored_bytes
-from compiler.workload import EmbeddingShape, ExpertsShape, Shape, Workload
+from compiler.memory.capacity import one_memory_bytes
+from compiler.workload import EmbeddingShape, ExpertsShape, HostShape, RoutedShape, Shape, Workload
 from configs.device import Basis, Device
 from configs.errors import UserError
 from configs.gpu import Gpu, GpuReferences, MeasuredDecode, load_gpus
@@ -135,7 +135,7 @@ def roofline_ns(traffic: StepTraffic, gpu: Gpu, count: int = 1) -> float:
 
 def gpus_needed(workload: Workload, gpu: Gpu) -> int:
     """Return the fewest GPUs that hold weights, embedding and cache."""
-    return ceil(stored_bytes(workload) / (gpu.memory_gib.value * GIB))
+    return ceil(one_memory_bytes(workload) / (gpu.memory_gib.value * GIB))
 
 
 def simulated_reference(
@@ -237,11 +237,10 @@ def _measured(gpu: Gpu, item: MeasuredDecode, workload: Workload) -> ReferencePo
 def _traffic(shape: Shape, tokens: int, context: int | None) -> StepTraffic:
     match shape:
         case LinearShape():
-            return StepTraffic(shape.weight_bytes, 0, 2 * shape.outputs * shape.inputs * shape.vectors)
+            return StepTraffic(shape.weight_bytes, 0, shape.operations)
         case AttentionShape():
             seen = shape if context is None else replace(shape, tokens=min(context, shape.tokens))
-            operations = 4 * seen.vectors * seen.head_dim * seen.tokens
-            return StepTraffic(0, seen.kv_bytes, operations)
+            return StepTraffic(0, seen.host_kv_bytes, seen.operations)
         case EmbeddingShape():
             return StepTraffic(shape.batch * shape.width * 2, 0, 0)
         case ExpertsShape():
@@ -249,6 +248,13 @@ def _traffic(shape: Shape, tokens: int, context: int | None) -> StepTraffic:
             both = _traffic(shape.gate_up, 1, None) + _traffic(shape.down, 1, None)
             read = both.weight_bytes * shape.experts * (1 - missed)
             return StepTraffic(read, 0, both.operations * shape.top_k * tokens)
+        case RoutedShape():
+            missed = (1 - shape.top_k / shape.experts) ** tokens
+            one = _traffic(shape.linear, 1, None)
+            read = one.weight_bytes * shape.experts * (1 - missed)
+            return StepTraffic(read, 0, one.operations * shape.top_k * tokens)
+        case HostShape(weight_bytes=weights, state_bytes=states, matrix_operations=operations):
+            return StepTraffic(weights, 2 * states, operations)
         case _:
             return NOTHING
 

@@ -16,7 +16,7 @@ from compiler.device_table import DeviceTable
 from compiler.lowering import System
 from compiler.memory.capacity import capacity_plan, devices_needed, require_capacity
 from compiler.routing import ExpertLoad, draw_loads
-from compiler.workload import ExpertsShape, Workload
+from compiler.workload import ExpertsShape, RoutedShape, Workload
 from configs.device import Device
 from configs.errors import UserError
 from configs.knobs import base_knobs
@@ -71,9 +71,11 @@ class Scenario:
         for shape, multiplicity in zip(self.workload.shapes, self.workload.multiplicities, strict=True):
             if shape.name == name:
                 return float(multiplicity)
-            if isinstance(shape, ExpertsShape) and name in (shape.gate_up.name, shape.down.name):
+        for index, shape in enumerate(self.workload.shapes):
+            if isinstance(shape, ExpertsShape | RoutedShape) and name in expert_names(shape):
                 draws = self.uniform_loads if average is mean else self.uniform_loads + self.skewed_loads
-                return float(average([sum(len(load) for load in loads) for loads in draws]))
+                routings = self.workload.routings_of(index)
+                return float(average([sum(len(loads[routing]) for routing in routings) for loads in draws]))
         raise KeyError(name)
 
     def system(self, codes: Codes) -> System:
@@ -195,11 +197,23 @@ def fewest_devices(workload: Workload, base: Device) -> int:
     return fewest
 
 
+def expert_names(shape: ExpertsShape | RoutedShape) -> tuple[str, ...]:
+    """Return the names of the scheduled operators that run once per active expert."""
+    return (shape.linear.name,) if isinstance(shape, RoutedShape) else (shape.gate_up.name, shape.down.name)
+
+
 def routing_loads(workload: Workload, seed: int, skewed: bool) -> tuple[ExpertLoad, ...]:
-    """Draw the expert load of every expert operator in program order; empty for a dense model."""
-    operators = [workload.shapes[i] for i in workload.sequence if isinstance(workload.shapes[i], ExpertsShape)]
-    if not operators:
-        return ()
-    shape = operators[0]
-    assert isinstance(shape, ExpertsShape)
-    return draw_loads(shape.experts, shape.top_k, workload.tokens, len(operators), seed=seed, skewed=skewed)
+    """Draw the expert load of every choice of experts in program order; empty for a dense model.
+
+    Choices of as many among as many experts are drawn together.
+    """
+    kinds: dict[int, tuple[int, int]] = {}
+    for index, routing in zip(workload.sequence, workload.routings, strict=True):
+        shape = workload.shapes[index]
+        if routing is not None and isinstance(shape, ExpertsShape | RoutedShape):
+            kinds[routing] = shape.experts, shape.top_k
+    drawn = {
+        kind: iter(draw_loads(*kind, workload.tokens, list(kinds.values()).count(kind), seed=seed, skewed=skewed))
+        for kind in kinds.values()
+    }
+    return tuple(next(drawn[kinds[routing]]) for routing in sorted(kinds))

@@ -26,8 +26,12 @@ class AttentionShape:
     share its cache; which of them a query may see is the host's softmax to mask.
 
     The cache, of one number format, has room for `capacity` tokens, or just for those attended where that is less:
-    places depend on the room, so that a cache that grows within it stays where it is. `value_bytes` are those of a
-    query, a score or a result.
+    places depend on the room, so that a cache that grows within it stays where it is. `limit` is the most tokens that
+    are ever attended, 0 where only the context limits them. `value_bytes` are those of a query, a score or a result.
+
+    A key has `head_dim` values, a value `value_dim`, or as many where that is 0. The values of a `latent` cache are the
+    first of its keys: the host keeps them once, the banks in both layouts. `softcap`, `sinks` and a bias, of which
+    `bias_heads` heads have one of their own, are the host's softmax to apply.
     """
 
     name: str
@@ -40,6 +44,12 @@ class AttentionShape:
     capacity: int = 0
     cache: NumberFormat = NumberFormat.BF16
     queries: int = 1
+    value_dim: int = 0
+    latent: bool = False
+    limit: int = 0
+    softcap: bool = False
+    sinks: bool = False
+    bias_heads: int = 0
 
     def __post_init__(self) -> None:
         """Refuse more new tokens than there are tokens."""
@@ -67,9 +77,34 @@ class AttentionShape:
         return self.units * self.group
 
     @property
+    def value_width(self) -> int:
+        """Values of one token's V of one head."""
+        return self.value_dim or self.head_dim
+
+    @property
     def kv_bytes(self) -> int:
-        """Bytes of K and V that one step reads, scales of tokens not counted: they are the host's."""
-        return 2 * self.units * self.tokens * self.head_dim * self.storage.bits // 8
+        """Bytes of K and V that the units read in one step, scales of tokens not counted: they are the host's."""
+        return self.units * self.tokens * (self.head_dim + self.value_width) * self.storage.bits // 8
+
+    @property
+    def k_bytes(self) -> int:
+        """Bytes of K."""
+        return self.units * self.tokens * self.head_dim * self.storage.bits // 8
+
+    @property
+    def v_bytes(self) -> int:
+        """Bytes of V."""
+        return self.units * self.tokens * self.value_width * self.storage.bits // 8
+
+    @property
+    def host_kv_bytes(self) -> int:
+        """Bytes of K and V in one memory: a latent cache is stored and read once."""
+        return self.k_bytes if self.latent else self.kv_bytes
+
+    @property
+    def operations(self) -> int:
+        """Operations of both products."""
+        return 2 * self.vectors * self.tokens * (self.head_dim + self.value_width)
 
     @property
     def stored(self) -> NumberFormat:
@@ -198,7 +233,7 @@ class _Kernels:
     def context(self, tokens: Any) -> Geometry:
         return geometry_on(
             self.pool,
-            self.shape.head_dim,
+            self.shape.value_width,
             tokens,
             self.shape.group,
             segment_columns=self.schedule.context_segment_columns,

@@ -52,10 +52,11 @@ class AttentionLowering:
     def append_phases(self) -> tuple[Phase, ...]:
         """Write the newest token's K: its columns in one bank of each unit, on the channel that holds the token."""
         if self.schedule.place is Place.HOST:
-            values = 2 * self.shape.units * self.shape.queries * self.shape.head_dim
-            moved = ceil_div(values * self.shape.storage.bits, 8) * 2
+            shape = self.shape
+            width = shape.head_dim + (0 if shape.latent else shape.value_width)
+            moved = ceil_div(shape.units * shape.queries * width * shape.storage.bits, 8) * 2
             return (HostPhase("kv append on host", self.shape.name, host_work_ns(self.host, moved, 0), launch=False),)
-        append = self._append_phase("k append", self.key_append())
+        append = self._append_phase("k append", self.key_append(), self.shape.head_dim)
         if self.shape.storage.bits == INPUT_BITS:
             return (append,)
         # Part of the host's operator that makes K and V, whose launch is counted there.
@@ -74,7 +75,7 @@ class AttentionLowering:
                 scores.append(len(phases))
                 phases.append(self._score_phase(block))
             if block == 0:
-                phases.append(self._append_phase("v append", self.value_append(), SOON))
+                phases.append(self._append_phase("v append", self.value_append(), self.shape.value_width, SOON))
                 continue
             after = scores[block - 1]
             if self.pool.runs_microkernels:
@@ -190,8 +191,8 @@ class AttentionLowering:
         work_ns = float(softmax_ns(self.shape, self.host, self._tokens_of(block)))
         return HostPhase("softmax", self.shape.name, work_ns, launch=True, after=(after,))
 
-    def _append_phase(self, name: str, program: Program, after: tuple[int, ...] | None = None) -> PimPhase:
-        bits = self.shape.units * self.shape.queries * self.shape.head_dim * self.shape.storage.bits
+    def _append_phase(self, name: str, program: Program, width: int, after: tuple[int, ...] | None = None) -> PimPhase:
+        bits = self.shape.units * self.shape.queries * width * self.shape.storage.bits
         split = self.schedule.token_split
         fullest = ceil_div(self.shape.queries, split)  # tokens that the program appends; other parts hold fewer
         active = self.sizes.active_channels * self.shape.queries / (split * fullest)

@@ -18,7 +18,7 @@ from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
 from compiler.hbm_pim.geometry import microkernel_commands
 from compiler.hbm_pim.tiles import BANKS_OF_UNIT
-from compiler.host_cost import host_work_ns
+from compiler.host_cost import host_work_ns, mixed_work_ns
 from compiler.kernels import chain_of, lane_sums_ns, values_of_result
 from compiler.linear import (
     LinearShape,
@@ -106,11 +106,13 @@ def _linear_passes(
     split = schedule.reduction_split
     results = shape.outputs * shape.vectors * split
     lanes = costs.cycles(lane_sums_ns(results, table.pool, costs.host))
-    scaled = costs.cycles(scale_ns(shape, costs.host)) if shape.storage.host_scale else 0.0
-    sums = lanes + np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), scaled)
+    finished = costs.cycles(scale_ns(shape, costs.host)) if shape.finished_by_host else 0.0
+    sums = lanes + np.where(split > 1, costs.launched(reduction_ns(shape, split, costs.host)), finished)
     total = forms[0]
     for form in forms[1:]:
         total = _add(total, form)
+    if shape.heads > 1:
+        total = _times(total, shape.heads)
     return _add(total, TaskForm(0, np.zeros_like(total.commands), sums, {"host": sums}))
 
 
@@ -300,6 +302,11 @@ def _add(left: TaskForm, right: TaskForm) -> TaskForm:
     return TaskForm(left.rows + right.rows, left.commands + right.commands, left.bound + right.bound, parts)
 
 
+def _times(form: TaskForm, count: int) -> TaskForm:
+    parts = {name: count * values for name, values in form.parts.items()}
+    return TaskForm(count * form.rows, count * form.commands, count * form.bound, parts)
+
+
 def _choose(condition: Any, yes: TaskForm, no: TaskForm) -> TaskForm:
     pick = np.asarray(condition, dtype=bool)
     return TaskForm(
@@ -323,6 +330,8 @@ def _on_host_where(place: Any, form: TaskForm, host_cycles: Any) -> TaskForm:
     )
 
 
-def host_occurrence_cycles(moved_bytes: int, operations: float, costs: SystemCosts) -> float:
+def host_occurrence_cycles(
+    moved_bytes: int, operations: float, costs: SystemCosts, matrix_operations: float = 0
+) -> float:
     """Return the cycles of one operator that always runs on the host."""
-    return float(costs.launched(host_work_ns(costs.host, moved_bytes, operations)))
+    return float(costs.launched(mixed_work_ns(costs.host, moved_bytes, operations, matrix_operations)))

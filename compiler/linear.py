@@ -24,7 +24,8 @@ SCALE_BYTES = 4  # of an output's scale at the host: fp32
 class LinearShape:
     """One linear operator: widths of the matrices that share the input, input width, vectors, the weights' format.
 
-    `value_bytes` are those of an input or an output.
+    `value_bytes` are those of an input or an output. Of several `heads` each has matrices of these sizes and inputs of
+    its own; they run one after the other. The host adds a bias to the results.
     """
 
     name: str
@@ -33,16 +34,28 @@ class LinearShape:
     vectors: int
     value_bytes: int = 2
     weights: NumberFormat = NumberFormat.BF16
+    heads: int = 1
+    bias: bool = False
 
     @property
     def outputs(self) -> int:
-        """Width of all outputs together."""
+        """Width of all outputs of a head together."""
         return sum(self.parts)
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of all matrices, with the scales that lie beside their values."""
-        return stored_bytes(self.outputs, self.inputs, self.storage)
+        return self.heads * stored_bytes(self.outputs, self.inputs, self.storage)
+
+    @property
+    def operations(self) -> int:
+        """Operations of all products."""
+        return 2 * self.heads * self.outputs * self.inputs * self.vectors
+
+    @property
+    def finished_by_host(self) -> bool:
+        """Whether the host scales results or adds a bias to them."""
+        return self.bias or bool(self.storage.host_scale)
 
     @property
     def stored(self) -> NumberFormat:
@@ -91,7 +104,7 @@ def input_parts(reduction_split: Any, devices: int) -> Any:
 
 
 def linear_counts(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> PassCounts:
-    """Return commands per channel and rows per bank of the operator on the units (records may hold arrays)."""
+    """Return commands per channel and rows per bank of one head on the units (records may hold arrays)."""
     merged = _sum_of_passes(shape, schedule, pool, kernel_outputs(shape, True))
     if len(shape.parts) == 1:
         return merged
@@ -120,8 +133,8 @@ def linear_phases(
         return (HostPhase(f"{shape.name} on host", shape.name, host_linear_ns(shape, host), launch=True),)
     phases: list[Phase] = []
     row = first_row
-    for outputs in kernel_outputs(shape, schedule.merged):
-        sizes = linear_geometry(shape, outputs, schedule, pool)
+    passes = [linear_geometry(shape, outputs, schedule, pool) for outputs in kernel_outputs(shape, schedule.merged)]
+    for sizes in passes * shape.heads:
         phases.append(pass_phase(shape, schedule, sizes, pool, devices, row))
         row += sizes.rows
     if pool.runs_microkernels:
@@ -131,9 +144,10 @@ def linear_phases(
     if schedule.reduction_split > 1:
         sums_ns = reduction_ns(shape, schedule.reduction_split, host)
         phases.append(HostPhase(f"{shape.name} sums", shape.name, sums_ns, launch=True))
-    elif shape.storage.host_scale:
+    elif shape.finished_by_host:
         # Part of the host's operator that takes the results, whose launch is counted there.
-        phases.append(HostPhase(f"{shape.name} scales", shape.name, scale_ns(shape, host), launch=False))
+        name = "scales" if shape.storage.host_scale else "bias"
+        phases.append(HostPhase(f"{shape.name} {name}", shape.name, scale_ns(shape, host), launch=False))
     return tuple(phases)
 
 
@@ -158,21 +172,29 @@ def pass_phase(
 
 def host_linear_ns(shape: LinearShape, host: Host) -> float:
     """Return the host's time for the whole operator, weights read from its own memory."""
-    flops = 2 * shape.outputs * shape.inputs * shape.vectors
-    return float(host_work_ns(host, shape.weight_bytes, flops, matrix=True))
+    return float(host_work_ns(host, shape.weight_bytes, shape.operations, matrix=True))
 
 
 def reduction_ns(shape: LinearShape, split: Any, host: Host) -> Any:
-    """Return the host's time to add the parts of split reductions, and to scale the sums where weights have scales."""
-    values = shape.outputs * shape.vectors
-    scaled = int(shape.storage.host_scale)
-    moved = values * shape.value_bytes * (split + 1) + scaled * shape.outputs * SCALE_BYTES
-    return host_work_ns(host, moved, values * (split - 1 + scaled))
+    """Return the host's time to add the parts of split reductions, and to scale the sums and add a bias to them."""
+    values = shape.heads * shape.outputs * shape.vectors
+    moved = values * shape.value_bytes * (split + 1) + shape.heads * shape.outputs * _finishing_bytes(shape)
+    return host_work_ns(host, moved, values * (split - 1 + _finishing_operations(shape)))
 
 
 def scale_ns(shape: LinearShape, host: Host) -> float:
-    """Return what scaling outputs adds to the host's operator that takes them: one scale read per output."""
-    return float(host_work_ns(host, shape.outputs * SCALE_BYTES, shape.outputs * shape.vectors))
+    """Return what scales and biases add to the host's operator that takes the outputs: one of each per output."""
+    outputs = shape.heads * shape.outputs
+    operations = outputs * shape.vectors * _finishing_operations(shape)
+    return float(host_work_ns(host, outputs * _finishing_bytes(shape), operations))
+
+
+def _finishing_bytes(shape: LinearShape) -> int:
+    return int(shape.storage.host_scale) * SCALE_BYTES + int(shape.bias) * shape.value_bytes
+
+
+def _finishing_operations(shape: LinearShape) -> int:
+    return int(shape.storage.host_scale) + int(shape.bias)
 
 
 def with_vectors(shape: LinearShape, schedule: LinearSchedule, vectors: int) -> tuple[LinearShape, LinearSchedule]:

@@ -105,7 +105,8 @@ def _splits(pool: PoolShape, most: int) -> list[int]:
 
 
 def _linear_work(shape: LinearShape, split: int, pool: PoolShape) -> Work:
-    outputs = ceil_div(ceil_div(shape.outputs, np.maximum(pool.channels // split, 1)), pool.banks)
+    # Heads have inputs of their own; taken as one matrix with common inputs, they need no more than they do.
+    outputs = ceil_div(ceil_div(shape.heads * shape.outputs, np.maximum(pool.channels // split, 1)), pool.banks)
     inputs = ceil_div(ceil_div(shape.inputs, split), pool.lanes)
     return _work(1, shape.vectors, outputs, inputs, shape.storage, pool)
 
@@ -126,13 +127,14 @@ def _linear_candidate(
     first = costs.transfer(np.minimum(pool.lanes, shape.inputs) * value)
     # A read-out brings the results of all banks and channels; only the slot of the ragged end may bring fewer.
     in_a_slot = pool.banks * np.maximum(pool.channels // split, 1)
-    results = np.maximum(shape.outputs - (work.outputs - 1) * in_a_slot, 1) * split / costs.devices
+    total = shape.outputs if shape.heads == 1 else 1
+    results = np.maximum(total - (work.outputs - 1) * in_a_slot, 1) * split / costs.devices
     of_an_output = ceil_div(shape.vectors, work.together) * work.inputs * timing["nCCDMAC"]
     last = np.minimum(costs.transfer(results * value), of_an_output)
     down = shape.vectors * (shape.inputs // split) * ceil_div(split, costs.devices) * value
-    up = shape.vectors * shape.outputs * split * value / costs.devices
+    up = shape.vectors * shape.heads * shape.outputs * split * value / costs.devices
     host = costs.launched(reduction_ns(shape, split, costs.host)) if split > 1 else 0.0
-    if split == 1 and shape.storage.host_scale:
+    if split == 1 and shape.finished_by_host:
         host = costs.cycles(scale_ns(shape, costs.host))
     started = None if since_refresh is None else since_refresh + costs.latency + first
     refresh = _refresh(work, bound, pool, timing, started)
@@ -175,7 +177,7 @@ def _attention_work(shape: AttentionShape, split: int, pool: PoolShape) -> tuple
     # The newest queries attend to one another, the first of them to the fewest tokens.
     tokens = ceil_div(shape.tokens - shape.queries + 1, split)
     units = ceil_div(shape.units, np.maximum(pool.channels // split, 1))
-    keys, values = ceil_div(shape.head_dim, pool.lanes), ceil_div(shape.head_dim, pool.banks)
+    keys, values = ceil_div(shape.head_dim, pool.lanes), ceil_div(shape.value_width, pool.banks)
     score = _work(units, shape.group, ceil_div(tokens, pool.banks), keys, shape.storage, pool)
     return score, _work(units, shape.group, values, ceil_div(tokens, pool.lanes), shape.storage, pool)
 
@@ -193,7 +195,7 @@ def _attention_candidate(shape: AttentionShape, split: int, table: DeviceTable, 
     through = 4 * latency + join + launch + score.ends + context.ends + 2 * read
     values, tokens = shape.units * shape.group * shape.value_bytes / costs.devices, shape.tokens - shape.queries + 1
     down = values * (shape.head_dim + tokens)
-    up = values * (tokens + shape.head_dim * split)
+    up = values * (tokens + shape.value_width * split)
 
     def series(cause: str) -> Any:
         own, other = getattr(score, cause), getattr(context, cause)

@@ -9,7 +9,7 @@ from compiler.attention import AttentionShape
 from compiler.attention_lowering import AttentionLowering
 from compiler.emission import Block, repeat
 from compiler.geometry import ceil_div
-from compiler.host_cost import host_work_ns
+from compiler.host_cost import host_work_ns, mixed_work_ns
 from compiler.linear import LinearShape, linear_phases, with_vectors
 from compiler.routing import ExpertLoad
 from compiler.schedule import AttentionSchedule, LinearSchedule, PoolShape, Schedule, pool_shape
@@ -18,7 +18,9 @@ from compiler.workload import (
     AppendShape,
     EmbeddingShape,
     ExpertsShape,
+    FreeShape,
     HostShape,
+    RoutedShape,
     Shape,
     Workload,
 )
@@ -52,7 +54,7 @@ class System:
 def lower_steps(
     workload: Workload, schedules: Mapping[str, Schedule], system: System, draws: tuple[tuple[ExpertLoad, ...], ...]
 ) -> tuple[Step, ...]:
-    """Lower one decode step per routing draw; a draw names the load of each expert operator in program order.
+    """Lower one decode step per routing draw; a draw names the load of each choice of experts, by `routings`.
 
     Steps share what they have in common: a task is lowered once per expert load.
     """
@@ -60,11 +62,10 @@ def lower_steps(
     tasks: list[TaskPhases] = []
     sequences = []
     for loads in draws:
-        remaining = iter(loads)
         sequence = []
-        for index in workload.sequence:
+        for index, routing in zip(workload.sequence, workload.routings, strict=True):
             shape = workload.shapes[index]
-            load = next(remaining) if isinstance(shape, ExpertsShape) else ()
+            load = () if routing is None else loads[routing]
             if (index, load) not in lowered:
                 lowered[index, load] = len(tasks)
                 tasks.append(TaskPhases(shape.name, lower_task(shape, schedules, system, load)))
@@ -88,8 +89,12 @@ def lower_task(
             return (embedding_phase(shape, system),)
         case ExpertsShape():
             return expert_phases(shape, schedules, system, load)
+        case RoutedShape(linear=linear):
+            return tuple(phase for vectors in load for phase in _expert_linear(linear, schedules, system, vectors))
+        case FreeShape():
+            return ()
         case HostShape():
-            work_ns = host_work_ns(system.host, shape.moved_bytes, shape.operations)
+            work_ns = mixed_work_ns(system.host, shape.moved_bytes, shape.operations, shape.matrix_operations)
             return (HostPhase(shape.name, HOST_OWNER, work_ns, launch=True),)
 
 

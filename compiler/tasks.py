@@ -1,7 +1,9 @@
 """Tasks: the unique operators of a graph with how often each occurs, and the order in which the step runs them.
 
-Operators are one task when their kind, attributes and the types of all operands and results are equal; the layers of a
-model collapse that way. Search and simulation work on tasks, and a step is put together again by `sequence`.
+Operators are one task when their kind, attributes and the types of all operands and results are equal, and which
+operands are known when weights are loaded; the layers of a model collapse that way. Writes to caches are one task only
+where the attentions that read them are one. Search and simulation work on tasks, and a step is put together again by
+`sequence`.
 """
 
 from collections import Counter
@@ -13,19 +15,32 @@ from compiler.graph import Attribute, Graph, Op, OpKind, TensorType
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One unique operator; `inputs` and `results` are the types of its operands, weights included, in IR order."""
+    """One unique operator; `inputs` and `results` are the types of its operands, weights included, in IR order.
+
+    `fixed` are the places of operands that follow from parameters alone, `copies` the different sets of weights, or of
+    caches and states, that its operators read: fewer than operators where layers share them. `reader` is the task of
+    the attention that reads the caches of a write.
+    """
 
     name: str
     kind: OpKind
     attributes: tuple[tuple[str, Attribute], ...]
     inputs: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
+    fixed: tuple[int, ...]
     multiplicity: int
+    copies: int
+    reader: int | None = None
 
     @property
     def batch(self) -> int:
         """Sequences that decode together."""
         return self.results[0].shape[0]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it can be computed when weights are loaded."""
+        return self.kind is OpKind.COMPUTE and len(self.fixed) == len(self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +48,31 @@ class TaskGraph:
     """The tasks in order of first use, and per operator in program order its task and the operators it waits for.
 
     `sequence[i]` is the index in `tasks` of operator i; `dependencies[i]` are the indices, all below i and sorted, of
-    the operators whose results operator i reads.
+    the operators whose results operator i reads. `routings[i]` counts the choices of experts in their order: operators
+    with the same one work for the same experts; None where operator i has none to choose.
     """
 
     tasks: tuple[Task, ...]
     sequence: tuple[int, ...]
     dependencies: tuple[tuple[int, ...], ...]
+    routings: tuple[int | None, ...]
 
     def task(self, name: str) -> Task:
         """Return the task of that name; raises KeyError."""
         return {task.name: task for task in self.tasks}[name]
 
 
-Key = tuple[OpKind, tuple[tuple[str, Attribute], ...], tuple[TensorType, ...], tuple[TensorType, ...]]
+Key = tuple[OpKind, tuple[tuple[str, Attribute], ...], tuple[TensorType, ...], tuple[TensorType, ...], tuple[int, ...]]
+Unique = tuple[Key, Key | None]  # an operator's, and that of the attention that reads what it writes
+
+ATTENTIONS = (OpKind.ATTENTION, OpKind.LATENT_ATTENTION)
+# Where the caches are among the operands of a kind.
+CACHES = {
+    OpKind.KV_APPEND: slice(2, 4),
+    OpKind.ATTENTION: slice(1, 3),
+    OpKind.LATENT_ATTENTION: slice(2, 4),
+}
+CHOICES = {OpKind.ROUTED_LINEAR: 1, OpKind.EXPERTS: 1}  # which operand says which experts work
 
 # What a task is called when its operators do not agree on a name.
 KIND_NAMES = {OpKind.NORM: "rms_norm", OpKind.ADD: "residual_add", OpKind.LINEAR: "linear"}
@@ -53,22 +80,65 @@ KIND_NAMES = {OpKind.NORM: "rms_norm", OpKind.ADD: "residual_add", OpKind.LINEAR
 
 def tasks_of(graph: Graph) -> TaskGraph:
     """Return the tasks of a graph and its program order."""
-    types = graph.types()
-    keys = [_key(op, types) for op in graph.ops]
-    occurrences: dict[Key, list[Op]] = {}
-    for key, op in zip(keys, graph.ops, strict=True):
-        occurrences.setdefault(key, []).append(op)
+    types, fixed = graph.types(), _fixed_values(graph)
+    keys = {op.name: _key(op, types, fixed) for op in graph.ops}
+    readers = _readers(graph)
+    unique: list[Unique] = [(keys[op.name], keys.get(readers.get(op.name, ""))) for op in graph.ops]
+    occurrences: dict[Unique, list[Op]] = {}
+    for both, op in zip(unique, graph.ops, strict=True):
+        occurrences.setdefault(both, []).append(op)
     names = _distinct([_common_label(ops) for ops in occurrences.values()])
+    index_of = {both: index for index, both in enumerate(occurrences)}
     tasks = tuple(
-        Task(name, *key, multiplicity=len(ops)) for name, (key, ops) in zip(names, occurrences.items(), strict=True)
+        Task(
+            name,
+            *key,
+            multiplicity=len(ops),
+            copies=len({_stored(op, fixed) for op in ops}),
+            reader=None if reader is None else index_of[reader, None],
+        )
+        for name, ((key, reader), ops) in zip(names, occurrences.items(), strict=True)
     )
-    index_of = {key: index for index, key in enumerate(occurrences)}
-    return TaskGraph(tasks, tuple(index_of[key] for key in keys), _dependencies(graph))
+    return TaskGraph(tasks, tuple(index_of[both] for both in unique), _dependencies(graph), _routings(graph))
 
 
-def _key(op: Op, types: dict[str, TensorType]) -> Key:
+def _fixed_values(graph: Graph) -> set[str]:
+    """Return the names of weights, constants, and what computations make of these alone."""
+    fixed = {value.name for value in (*graph.weights, *graph.constants)}
+    for op in graph.ops:
+        if op.kind is OpKind.COMPUTE and fixed.issuperset(op.inputs):
+            fixed.update(result.name for result in op.results)
+    return fixed
+
+
+def _key(op: Op, types: dict[str, TensorType], fixed: set[str]) -> Key:
     inputs = tuple(types[name] for name in op.inputs)
-    return op.kind, op.attributes, inputs, tuple(result.type for result in op.results)
+    places = tuple(place for place, name in enumerate(op.inputs) if name in fixed)
+    return op.kind, op.attributes, inputs, tuple(result.type for result in op.results), places
+
+
+def _readers(graph: Graph) -> dict[str, str]:
+    """Return the first attention that reads the caches that an operator writes, by names."""
+    readers: dict[str, str] = {}
+    for op in graph.ops:
+        if op.kind in ATTENTIONS:
+            for name in op.inputs[CACHES[op.kind]]:
+                readers.setdefault(name, op.name)
+    return {op.name: readers[op.name] for op in graph.ops if op.kind is OpKind.KV_APPEND and op.name in readers}
+
+
+def _stored(op: Op, fixed: set[str]) -> tuple[str, ...]:
+    """Return the names of what an operator needs a place for between steps."""
+    if op.kind in CACHES:
+        return op.inputs[CACHES[op.kind]]
+    states = op.inputs[: op.integer("states")] if op.kind is OpKind.RECURRENCE else ()
+    return states or tuple(name for name in op.inputs if name in fixed)
+
+
+def _routings(graph: Graph) -> tuple[int | None, ...]:
+    chosen = [op.inputs[CHOICES[op.kind]] if op.kind in CHOICES else None for op in graph.ops]
+    number = {name: place for place, name in enumerate(dict.fromkeys(name for name in chosen if name is not None))}
+    return tuple(None if name is None else number[name] for name in chosen)
 
 
 def _dependencies(graph: Graph) -> tuple[tuple[int, ...], ...]:

@@ -23,7 +23,8 @@ def with_room(workload: Workload, context: int, window: int | None = None) -> Wo
     """
 
     def roomy(shape: AttentionShape) -> AttentionShape:
-        longest = shape.tokens if shape.tokens < workload.context else window or context
+        ends = shape.tokens if shape.tokens < workload.context else window or context
+        longest = shape.limit or ends
         room = min(context, longest)
         return replace(shape, tokens=min(shape.tokens, room), capacity=room)
 

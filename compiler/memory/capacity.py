@@ -12,7 +12,15 @@ from compiler.linear import LinearShape
 from compiler.lowering import System
 from compiler.memory.rooms import Room, attention_rooms, embedding_room, linear_rooms
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place, Schedule
-from compiler.workload import VALUE_BYTES, EmbeddingShape, ExpertsShape, Schedulable, Workload
+from compiler.workload import (
+    VALUE_BYTES,
+    EmbeddingShape,
+    ExpertsShape,
+    HostShape,
+    RoutedShape,
+    Schedulable,
+    Workload,
+)
 from configs.errors import UserError
 
 
@@ -45,14 +53,16 @@ class CapacityPlan:
 
 
 def copies_of(workload: Workload) -> dict[str, int]:
-    """Return how many times each scheduled operator's tensors are stored: layers, and experts of each layer."""
+    """Return how many times each operator's tensors are stored: layers that have their own, and experts of each."""
     copies: dict[str, int] = {}
-    for shape, multiplicity in zip(workload.shapes, workload.multiplicities, strict=True):
+    for shape, count in zip(workload.shapes, workload.copies, strict=True):
         match shape:
-            case LinearShape() | AttentionShape() | EmbeddingShape():
-                copies[shape.name] = multiplicity
+            case LinearShape() | AttentionShape() | EmbeddingShape() | HostShape():
+                copies[shape.name] = count
             case ExpertsShape(experts=experts, gate_up=gate_up, down=down):
-                copies[gate_up.name] = copies[down.name] = multiplicity * experts
+                copies[gate_up.name] = copies[down.name] = count * experts
+            case RoutedShape(experts=experts, linear=linear):
+                copies[linear.name] = count * experts
             case _:
                 pass
     return copies
@@ -92,14 +102,29 @@ def capacity_plan(workload: Workload, schedules: Mapping[str, Schedule], system:
 
 
 def stored_bytes(workload: Workload) -> int:
-    """Return the bytes of weights, embedding and KV cache, without padding."""
+    """Return the bytes of weights, embeddings and KV cache that devices can hold, without padding."""
     copies = copies_of(workload)
     total = sum(
         copies[shape.name] * (shape.weight_bytes if isinstance(shape, LinearShape) else shape.kv_bytes)
         for shape in workload.schedulables
     )
     tables = (item for item in workload.shapes if isinstance(item, EmbeddingShape))
-    return total + sum(item.vocabulary * item.width * VALUE_BYTES for item in tables)
+    return total + sum(copies[item.name] * item.vocabulary * item.width * VALUE_BYTES for item in tables)
+
+
+def host_bytes(workload: Workload) -> int:
+    """Return the bytes of weights and states that only the host's memory can hold: of what no unit runs."""
+    copies = copies_of(workload)
+    shapes = (shape for shape in workload.shapes if isinstance(shape, HostShape))
+    return sum(copies[shape.name] * (shape.weight_bytes + shape.state_bytes) for shape in shapes)
+
+
+def one_memory_bytes(workload: Workload) -> int:
+    """Return the bytes of all weights, caches and states in a single memory, where latent caches lie once."""
+    copies = copies_of(workload)
+    latent = (shape for shape in workload.schedulables if isinstance(shape, AttentionShape) and shape.latent)
+    twice = sum(copies[shape.name] * (shape.kv_bytes - shape.host_kv_bytes) for shape in latent)
+    return stored_bytes(workload) + host_bytes(workload) - twice
 
 
 def devices_needed(workload: Workload, capacity_bytes: int) -> int:

@@ -20,7 +20,8 @@ def held_bytes(workload: Workload, schedules: Mapping[str, Schedule], system: Sy
     copies = copies_of(workload)
     for shape in workload.schedulables:
         if schedules[shape.name].place is Processor.HOST:
-            size = shape.weight_bytes if isinstance(shape, LinearShape) else replace(shape, tokens=shape.room).kv_bytes
+            room = shape if isinstance(shape, LinearShape) else replace(shape, tokens=shape.room)
+            size = room.weight_bytes if isinstance(room, LinearShape) else room.host_kv_bytes
             what = "weights" if isinstance(shape, LinearShape) else "cache"
             yield Held(shape.name, what, Place.HOST, copies[shape.name] * size)
         else:
@@ -29,10 +30,19 @@ def held_bytes(workload: Workload, schedules: Mapping[str, Schedule], system: Sy
         match item:
             case EmbeddingShape():
                 yield from _vectors((embedding_phase(item, system),), system.devices)
-            case HostShape(name=name, moved_bytes=moved):
-                yield Held(name, "operands", Place.HOST, moved)
+            case HostShape():
+                yield from _of_host(item, copies[item.name])
             case _:
                 pass
+
+
+def _of_host(shape: HostShape, copies: int) -> Iterator[Held]:
+    """Yield what an operator of the host keeps, and what it works on meanwhile."""
+    stored = {"weights": shape.weight_bytes, "states": shape.state_bytes}
+    yield from (Held(shape.name, what, Place.HOST, copies * size) for what, size in stored.items() if size)
+    # States and weights are among what it moves, states twice.
+    operands = shape.moved_bytes - shape.weight_bytes - 2 * shape.state_bytes
+    yield Held(shape.name, "operands", Place.HOST, max(operands, 0))
 
 
 def _phases(shape: Schedulable, schedule: Schedule, system: System) -> tuple[Phase, ...]:

@@ -52,7 +52,7 @@ class Loader:
         organisation = self.system.device.organisation
         sizes = attention_geometry(shape, schedule, self.system.pool)
         units = copies * int(sizes.units_per_channel)
-        size = copies * shape.kv_bytes // 2
+        key_size, value_size = copies * shape.k_bytes, copies * shape.v_bytes
         tokens, lanes = ceil_div(shape.tokens, schedule.token_split), self.system.pool.lanes
         if self.system.pool.runs_microkernels:
             rows = ceil_div(tokens, sizes.score.slots_per_row * sizes.score.banks)
@@ -64,9 +64,9 @@ class Loader:
             keys = repeat(units, 0, lambda _, depth: _key_rows(sizes, organisation, tokens, depth))
             values = repeat(units * tokens * sizes.context.slots, 0, lambda index, _: _write_by_value(index))
             gathered = repeat(units, 0, lambda _, depth: _value_rows(sizes, organisation, tokens, lanes, depth))
-        yield self._loading(f"{shape.name}.prefill_key", size, keys)
-        yield self._loading(f"{shape.name}.prefill_value_by_token", size, values)
-        yield self._loading(f"{shape.name}.prefill_value_gathered", size, gathered)
+        yield self._loading(f"{shape.name}.prefill_key", key_size, keys)
+        yield self._loading(f"{shape.name}.prefill_value_by_token", value_size, values)
+        yield self._loading(f"{shape.name}.prefill_value_gathered", value_size, gathered)
 
     def _loading(self, name: str, size: int, body: Block) -> Loading:
         link_ns = size / self.system.devices / self.link.bandwidth_gb_per_s + self.link.latency_ns

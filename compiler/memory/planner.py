@@ -16,9 +16,9 @@ from compiler.memory.check import verify_plan
 from compiler.memory.held import held_bytes
 from compiler.memory.loading import Loader
 from compiler.memory.plan import CachePages, Loading, MemoryPlan, PlannedScenario, PlannedSystem, Region
-from compiler.memory.rooms import CACHES, page_sizes
+from compiler.memory.rooms import CACHES, Tensor, page_sizes
 from compiler.schedule import AttentionSchedule, Place, Schedule
-from compiler.workload import ExpertsShape, Workload
+from compiler.workload import ExpertsShape, RoutedShape, Workload
 from configs.errors import UserError
 from configs.model_config import ModelConfig
 
@@ -115,13 +115,15 @@ def _regions(workload: Workload, schedules: Mapping[str, Schedule], system: Syst
 def _experts_of(workload: Workload) -> dict[str, int]:
     """Return the experts of each layer by the names of their matrices."""
     mixtures = [shape for shape in workload.shapes if isinstance(shape, ExpertsShape)]
-    return {name: shape.experts for shape in mixtures for name in (shape.gate_up.name, shape.down.name)}
+    routed = {shape.linear.name: shape.experts for shape in workload.shapes if isinstance(shape, RoutedShape)}
+    return routed | {name: shape.experts for shape in mixtures for name in (shape.gate_up.name, shape.down.name)}
 
 
 def _pages(workload: Workload, schedules: Mapping[str, Schedule], system: System) -> Iterator[CachePages]:
     copies = copies_of(workload)
     for shape, schedule in _attentions(workload, schedules):
         sizes = attention_geometry(shape, schedule, system.pool)
+        token = replace(shape, tokens=1, queries=1)
         for size in page_sizes(shape, schedule, system.pool):
             yield CachePages(
                 operator=shape.name,
@@ -129,7 +131,7 @@ def _pages(workload: Workload, schedules: Mapping[str, Schedule], system: System
                 copies=copies[shape.name],
                 units=shape.units,
                 units_per_channel=int(sizes.units_per_channel),
-                token_bytes=replace(shape, tokens=1, queries=1).kv_bytes // 2,
+                token_bytes=token.k_bytes if size.tensor is Tensor.KEY else token.v_bytes,
                 tokens=shape.tokens,
                 room=shape.room,
             )

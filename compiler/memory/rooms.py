@@ -99,19 +99,21 @@ def embedding_rows(shape: EmbeddingShape, pool: PoolShape) -> Any:
 def linear_rooms(
     shape: LinearShape, schedule: LinearSchedule, pool: PoolShape, organisation: Organisation
 ) -> tuple[Room, ...]:
-    """Return the rooms of a linear operator's passes, in the order of their rows."""
+    """Return the rooms of a linear operator's passes, in the order of their rows; heads lie one after the other."""
     rooms = []
+    head = replace(shape, heads=1)
     parts = schedule.reduction_split
     for matrix, outputs in enumerate(kernel_outputs(shape, schedule.merged)):
         sizes = linear_geometry(shape, outputs, schedule, pool)
         share = ceil_div(outputs, max(pool.channels // parts, 1))
-        stored = replace(shape, parts=(outputs,)).weight_bytes
-        block = replace(shape, parts=(share,), inputs=ceil_div(shape.inputs, parts)).weight_bytes
+        stored = replace(head, parts=(outputs,)).weight_bytes
+        block = replace(head, parts=(share,), inputs=ceil_div(shape.inputs, parts)).weight_bytes
         accesses = (sizes.segments - 1) * sizes.segment_stride + sizes.packing.stored(sizes.tail_columns)
         filled = pool.banks * sizes.slots * accesses * _access_bytes(sizes, organisation)
         rows, channels = int(sizes.rows), pool.channels
         size = _bytes(stored, stored, channels * block, channels * filled, _row_bytes(rows, pool, organisation))
-        rooms.append(Room(Tensor.WEIGHT, matrix, rows, ceil_div(outputs, share), parts, size))
+        of_heads = RoomBytes(*(shape.heads * getattr(size, name) for name in RoomBytes.__slots__))
+        rooms.append(Room(Tensor.WEIGHT, matrix, shape.heads * rows, ceil_div(outputs, share), parts, of_heads))
     return tuple(rooms)
 
 
@@ -123,13 +125,14 @@ def attention_rooms(
     per_channel, parts = int(sizes.units_per_channel), schedule.token_split
     tokens = ceil_div(shape.room, parts)
     held = replace(shape, batch=pool.channels * per_channel, heads=1, kv_heads=1, tokens=tokens, capacity=0)
-    stored, reserved, blocks = (item.kv_bytes // 2 for item in (shape, replace(shape, tokens=shape.room), held))
     key_columns = ceil_div(tokens, pool.banks) * sizes.score.segment_stride
     value_columns = sizes.context.slots * sizes.context.packing.stored(ceil_div(tokens, pool.lanes))
     banks = pool.channels * per_channel * pool.banks
 
     def room(tensor: Tensor, unit_rows: Any, bank_bytes: int) -> Room:
         rows = int(per_channel * unit_rows)
+        kept = (shape, replace(shape, tokens=shape.room), held)
+        stored, reserved, blocks = (item.k_bytes if tensor is Tensor.KEY else item.v_bytes for item in kept)
         size = _bytes(stored, reserved, blocks, banks * bank_bytes, _row_bytes(rows, pool, organisation))
         return Room(tensor, 0, rows, ceil_div(shape.units, per_channel), parts, size)
 
