@@ -12,7 +12,8 @@ from heapq import heapify, heappop, heappush
 from torch.fx import Node
 
 from compiler.raising.found import Found
-from compiler.raising.program import Program, elements_of, is_tensor, module_path, root_of
+from compiler.raising.patterns import target_of
+from compiler.raising.program import NOISE, Program, elements_of, is_tensor, module_path, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ def _cluster(before: Node, after: Node, left: list[Node], allowed: set[Node]) ->
     size = elements_of(before)
     nodes = _reachable(before, size, allowed) | {after}
     for node in reversed(left):
-        feeds = [user for user in node.users if user in allowed]
-        is_inner = bool(feeds) and len(feeds) == len(node.users) and all(user in nodes for user in feeds)
+        feeds = [user for user in node.users if target_of(user) not in NOISE]
+        is_inner = bool(feeds) and all(user in nodes for user in feeds)
         if is_inner and _size(node) >= size:
             nodes.add(node)
     return nodes
