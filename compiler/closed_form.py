@@ -18,7 +18,7 @@ from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
 from compiler.hbm_pim.geometry import microkernel_commands
 from compiler.hbm_pim.tiles import BANKS_OF_UNIT
-from compiler.host_cost import host_work_ns, mixed_work_ns
+from compiler.host_cost import mixed_work_ns
 from compiler.kernels import chain_of, lane_sums_ns, values_of_result
 from compiler.linear import (
     LinearShape,

@@ -86,7 +86,7 @@ def _routed_linear(op: Op, operands: Operands) -> Operands:
     x, ids, weight, *bias = operands
     inputs = x.reshape(len(x), -1, op.integer("in_features")).expand(-1, op.integer("top_k"), -1)
     spelling = "bki,bkio->bko" if op.flag("transposed") else "bki,bkoi->bko"
-    experts = weight.unflatten(0, (op.integer("experts"), -1)) if op.flag("flat") else weight
+    experts = weight.reshape(op.integer("experts"), -1, weight.shape[-1]) if op.flag("flat") else weight
     products = torch.einsum(spelling, inputs, experts[ids])
     return ((products + bias[0][ids] if bias else products).flatten(1),)
 

@@ -1,6 +1,7 @@
 """Memory-bound work that no operator describes: what a faithful graph must not hide, counted and located.
 
-A computation may work on activations, vectors and constants: they are small. One that reads a matrix of weights, a
+A computation may work on activations, vectors and constants: they are small. One on weights alone is done once, when
+they are loaded, and its result counts as a weight. One that reads a matrix of weights, a
 cache or a state moves bytes that schedules and traffic know nothing of; so does a recurrence whose form is not known.
 """
 
@@ -27,27 +28,30 @@ def unmatched_of(graph: Graph, sources: Mapping[str, str]) -> tuple[Unmatched, .
     """Return the operators of a graph that are memory-bound without being understood, in program order."""
     types = graph.types()
     weights = {value.name for value in graph.weights}
+    matrices = {value.name for value in graph.weights if _is_matrix(value.type)}
     states = {value.name for value in graph.inputs[2:]}
     states |= {result.name for op in graph.ops if op.kind in WRITTEN for result in _states_after(op)}
     found = []
     for op in graph.ops:
-        moved = _moved(op, types, weights, states)
+        if op.kind is OpKind.COMPUTE and weights.issuperset(op.inputs) and op.inputs:
+            weights |= {result.name for result in op.results}
+            matrices |= {result.name for result in op.results if not matrices.isdisjoint(op.inputs)}
+            continue
+        moved = _moved(op, types, matrices, states)
         if moved:
             calls = " ".join(dict.fromkeys(one.split(".")[1] for one in op.text("body").split() if "aten." in one))
             found.append(Unmatched(op.name, moved, calls, sources.get(op.name, "")))
     return tuple(found)
 
 
-def _moved(op: Op, types: Mapping[str, TensorType], weights: set[str], states: set[str]) -> int:
+def _moved(op: Op, types: Mapping[str, TensorType], matrices: set[str], states: set[str]) -> int:
     if op.kind is OpKind.RECURRENCE and op.text("role") == OTHER:
         return sum(types[name].bytes for name in op.inputs if name in states)
     if op.kind is OpKind.RECURRENCE:
         return sum(types[name].bytes for name in op.inputs[op.integer("states") :] if name in states)
     if op.kind is not OpKind.COMPUTE:
         return 0
-    matrices = (name for name in op.inputs if name in weights and _is_matrix(types[name]))
-    held = (name for name in op.inputs if name in states)
-    return sum(types[name].bytes for name in (*matrices, *held))
+    return sum(types[name].bytes for name in op.inputs if name in matrices or name in states)
 
 
 def _states_after(op: Op) -> tuple[Value, ...]:

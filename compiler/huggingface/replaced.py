@@ -1,7 +1,7 @@
 """What single classes of transformers do in a way that cannot be captured, written so that it can.
 
-Each function takes the place of one method of one class on the instances of a model that is captured, and computes the
-same: attention that does not go through transformers' interface, and mixtures that loop over experts or run all of them.
+Each function takes the place of one method of one class on the instances of a model that is captured, and computes
+the same: attention that does not go through transformers' interface, and mixtures that loop over experts or run all.
 Those are written on routed linears, which read the chosen experts only.
 """
 
@@ -100,7 +100,8 @@ def _dbrx_experts(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k
     stack = (module.num_experts, module.ffn_hidden_size, module.hidden_size)
     gate = marks.routed_linear(rows, top_k_index, mlp.w1.view(stack), None, False)
     up = marks.routed_linear(rows, top_k_index, mlp.v1.view(stack), None, False)
-    down = marks.routed_linear(mlp.activation_fn(gate) * up, top_k_index, mlp.w2.view(stack), None, True)
+    inner = mlp.activation_fn(gate) * up
+    down: Tensor = marks.routed_linear(inner, top_k_index, mlp.w2.view(stack), None, True)
     return (down * top_k_weights.unsqueeze(-1)).sum(1).view(hidden_states.shape)
 
 
@@ -117,7 +118,8 @@ def _jetmoe_mixture(module: Any, layer_input: Tensor) -> Tensor:
     widened = marks.routed_linear(rows.unsqueeze(1), ids, module.input_linear.weight, None, False)
     gate, up = widened.chunk(2, dim=-1)
     narrowed = marks.routed_linear(module.activation(gate) * up, ids, module.output_linear.weight, None, False)
-    return (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
+    mixed: Tensor = (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
+    return mixed
 
 
 def _jetmoe_attention(

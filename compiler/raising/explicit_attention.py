@@ -17,7 +17,7 @@ from torch.fx import Node
 from compiler.graph import OpKind
 from compiler.raising.attention_rules import append_of, is_write
 from compiler.raising.found import NOTHING, Found, is_activation
-from compiler.raising.masks import Visible, before, evaluated, visible_from
+from compiler.raising.masks import Visible, before, evaluated, function_of, visible_from
 from compiler.raising.patterns import CASTS, arguments_of, target_of
 from compiler.raising.program import RESHAPES, Program, elements_of, module_path, root_of, shape_of
 
@@ -128,7 +128,7 @@ def _feeds_every_head(node: Node, cache: Node, heads: int, product: Node, *, tur
     while node is not cache:
         # Casts leave numbers as they are.
         if target_of(node) not in CASTS:
-            steps.append((node.target, tuple(_hashable(one) for one in node.args[1:])))  # type: ignore[arg-type]
+            steps.append((function_of(node), tuple(_hashable(one) for one in node.args[1:])))
         node = node.all_input_nodes[0]
     return _repeats(tuple(reversed(steps)), shape_of(cache), heads, shape_of(product), turned)
 
@@ -183,7 +183,8 @@ def _scores_of(program: Program, product: Node, softmax: Node, heads: int, conte
     for position in sorted({context - 1, context // 2, context // PROBES}):
         tried = torch.randn(nothing.shape, generator=generator, dtype=torch.float64)
         left, right = at(position, nothing), at(position, tried)
-        assert left is not None and right is not None
+        assert left is not None
+        assert right is not None
         seen = slice(visible.first(position), position + 1)
         bias, difference = left[:, seen], (right - left)[:, seen]
         scores = tried.reshape(-1, context)[:, seen]
@@ -217,11 +218,11 @@ def _bias_node(
     visible: Visible,
     shape: tuple[int, int],
 ) -> Node | None:
-    """Return the computation from the position whose result [heads or 1, context] is the bias."""
+    """Return the computation from the position whose result [heads, context] is the bias."""
     heads, context = shape
     for node in reversed([*before(shown, product), *product.all_input_nodes[:1], *before(product.args[0], product)]):  # type: ignore[arg-type]
         value = node.meta.get("val")
-        if not isinstance(value, Tensor) or value.numel() not in (heads * context, context):
+        if not isinstance(value, Tensor) or value.numel() != heads * context:
             continue
         if node.op == "call_function" and all(
             _is_bias(program, node, position, bias, visible.first(position), context)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from compiler.raising.patterns import target_of
 from compiler.raising.program import Program, shape_of
 
 PLACES = ("device", "layout", "pin_memory")
@@ -108,9 +109,16 @@ def _evaluated(place: Node, node: Node, position: int, known: Mapping[Node, Tens
             return None
         arguments = torch.fx.node.map_arg(_exact(one.args), values.__getitem__)
         keywords = {key: _exact(value) for key, value in one.kwargs.items() if key not in PLACES}
-        values[one] = one.target(*arguments, **torch.fx.node.map_arg(keywords, values.__getitem__))  # type: ignore[operator]
+        values[one] = function_of(one)(*arguments, **torch.fx.node.map_arg(keywords, values.__getitem__))
     found: Tensor = values[node]
     return found
+
+
+def function_of(node: Node) -> Callable[..., Any]:
+    """Return what a node calls; views may copy, as layouts differ where values are others than the program's."""
+    if target_of(node) in ("aten.view", "aten._unsafe_view"):
+        return torch.ops.aten.reshape.default
+    return node.target  # type: ignore[return-value]
 
 
 def _exact(argument: Any) -> Any:
@@ -120,7 +128,7 @@ def _exact(argument: Any) -> Any:
 
 
 def before(node: Node, *stops: Node) -> list[Node]:
-    """Return a node and all that it is computed from, each after its operands, without `stops` and what precedes them."""
+    """Return a node and all that it is computed from, each after its operands, without `stops` and what is before."""
     seen: set[Node] = set(stops)
     ordered: list[Node] = []
     waiting: list[tuple[Node, bool]] = [(node, False)]

@@ -63,12 +63,24 @@ def find_matrix_product(program: Program, node: Node) -> tuple[Found, ...]:
     """mm(x, weight) and matmul(x, weight), the weight being [in_features, out_features] or its transposition"""
     x, other = arguments_of(node)[:2]
     if not isinstance(other, Node) or not is_activation(program, x):
-        return NOTHING
+        return _product_with_column(program, node)
     turned = target_of(other) in ("aten.t", "aten.transpose", "aten.permute")
     weight = weight_of(program, other.args[0] if turned else other)
     if weight is None or len(shape_of(weight)) != 2:
         return NOTHING
     return _linear(program, node, x, weight, None, transposed=not turned)
+
+
+def _product_with_column(program: Program, node: Node) -> tuple[Found, ...]:
+    """matmul(weight, x), x being [..., in_features, 1]: a column for every sequence"""
+    weight, x = weight_of(program, node.args[0]), node.args[1]
+    if weight is None or not isinstance(x, Node) or not is_activation(program, x) or len(shape_of(weight)) != 2:
+        return NOTHING
+    out_features, in_features = shape_of(weight)
+    if shape_of(x)[-2:] != (in_features, 1):
+        return NOTHING
+    attributes = (in_features, (out_features,), False, False)
+    return (Found(OpKind.LINEAR, (x, weight), (node,), attributes, owner(program, weight)),)
 
 
 def _linear(
