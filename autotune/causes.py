@@ -83,6 +83,11 @@ def causes_of(form: TaskForm, table: DeviceTable) -> dict[Cause, Floats]:
 def _buffer_share(form: TaskForm, table: DeviceTable) -> Floats:
     """Return the share of buffer writes in the bus time of buffer and accumulators: float[n]."""
     timing = table.timing
+    if table.pool.runs_microkernels:
+        written, stored = (form.commands[:, CODE_OF[kind]] * timing["nCCDL"] for kind in (Kind.WR8, Kind.ST8))
+        read = form.commands[:, CODE_OF[Kind.RD]] * timing["nCCDS"]
+        of_inputs: Floats = written / np.maximum(written + stored + read, 1.0)
+        return of_inputs
     buffer = form.commands[:, CODE_OF[Kind.WRGB]] * np.maximum(timing["nBLGB"], timing["nCCDS"])
     entries = form.commands[:, CODE_OF[Kind.WRMAC16]] + form.commands[:, CODE_OF[Kind.RDMAC16]]
     whole = buffer + entries * np.maximum(timing["nBLREG"], timing["nCCDL"])

@@ -23,7 +23,7 @@ def scaled(**changes: Any) -> Device:
 
 
 @pytest.mark.parametrize("case", LAW_CASES)
-@pytest.mark.parametrize("name", ["gddr6-aim", "attacc", "hbm-pim-like"])
+@pytest.mark.parametrize("name", ["gddr6-aim", "attacc", "hbm-pim", "hbm-pim-like"])
 def test_no_device_departs_from_its_file_at_its_own_values(name: str, case: LawCase):
     device = load_device(name)
     figures = device_figures(device, base_knobs(device), case)
