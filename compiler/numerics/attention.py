@@ -113,9 +113,9 @@ class DecodeStep:
         )
         for unit in range(shape.units):
             found, emulated = [], []
-            exact, size = np.zeros((2, shape.group, shape.head_dim))
+            exact, size = np.zeros((2, shape.group, shape.value_width))
             for block, run in enumerate(runs):
-                found.append(np.stack([run.outputs(unit, part, shape.head_dim) for part in range(self.split)]))
+                found.append(np.stack([run.outputs(unit, part, shape.value_width) for part in range(self.split)]))
                 values, weights = (self._part_after_part(item, block) for item in softmax.of_unit(self.cache, unit))
                 one = replace(order, parts=self.split)
                 emulated.append(emulate_parts(values, weights, one))

@@ -20,7 +20,7 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cache:
-    """All K and V that the steps will see, float32[units, tokens, head_dim]; channels hold those appended so far.
+    """All K and V that the steps will see, float32[units, tokens, width]; channels hold those appended so far.
 
     In one unit, K cancels over pairs of dimensions and V over pairs of tokens, where their factors are equal.
     """
@@ -52,10 +52,10 @@ def units_of(case: AttentionCase, channel: int) -> tuple[int, ...]:
 def prefilled(case: AttentionCase, generator: np.random.Generator) -> Cache:
     """Return a cache with the tokens before the first step in place, all places for later ones cleared."""
     shape = case.shape
-    size = (shape.units, shape.room, shape.head_dim)
-    keys, values = (random_elements(generator, shape.cache, *size) for _ in range(2))
+    widths = (shape.head_dim, shape.value_width)
+    keys, values = (random_elements(generator, shape.cache, shape.units, shape.room, width) for width in widths)
     for tensor in (keys, values):
-        tensor[INTEGER_UNIT] = random_integers(generator, *size[1:])
+        tensor[INTEGER_UNIT] = random_integers(generator, *tensor.shape[1:])
     dimensions, tokens = cancelling_pairs(generator, shape.head_dim, shape.head_dim), _token_pairs(case, generator)
     keys[CANCELLING_UNIT][:, dimensions[1]] = -keys[CANCELLING_UNIT][:, dimensions[0]]
     values[CANCELLING_UNIT, tokens[1]] = -values[CANCELLING_UNIT, tokens[0]]

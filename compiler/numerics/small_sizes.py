@@ -57,7 +57,7 @@ class AttentionCase:
     def products_per_step(self) -> int:
         """Products of a step's scores and contexts."""
         shape = self.shape
-        return 2 * shape.vectors * shape.room * shape.head_dim
+        return shape.vectors * shape.room * (shape.head_dim + shape.value_width)
 
 
 def linear_cases(
