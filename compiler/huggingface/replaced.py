@@ -1,8 +1,8 @@
 """What single classes of transformers do in a way that cannot be captured, written so that it can.
 
 Each function takes the place of one method of one class on the instances of a model that is captured, and computes the
-same: attention that does not go through transformers' interface, and mixtures that loop over experts or run all of them.
-Those are written on routed linears, which read the chosen experts only.
+same: attention that does not go through transformers' interface, and mixtures that loop over experts or run all. Those
+are written on routed linears, which read the chosen experts only.
 """
 
 import sys
@@ -101,7 +101,8 @@ def _dbrx_experts(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k
     gate = marks.routed_linear(rows, top_k_index, mlp.w1.view(stack), None, False)
     up = marks.routed_linear(rows, top_k_index, mlp.v1.view(stack), None, False)
     down = marks.routed_linear(mlp.activation_fn(gate) * up, top_k_index, mlp.w2.view(stack), None, True)
-    return (down * top_k_weights.unsqueeze(-1)).sum(1).view(hidden_states.shape)
+    summed: Tensor = (down * top_k_weights.unsqueeze(-1)).sum(1)
+    return summed.view(hidden_states.shape)
 
 
 def _jetmoe_choice(router: Any, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,7 +118,8 @@ def _jetmoe_mixture(module: Any, layer_input: Tensor) -> Tensor:
     widened = marks.routed_linear(rows.unsqueeze(1), ids, module.input_linear.weight, None, False)
     gate, up = widened.chunk(2, dim=-1)
     narrowed = marks.routed_linear(module.activation(gate) * up, ids, module.output_linear.weight, None, False)
-    return (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
+    summed: Tensor = (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
+    return summed
 
 
 def _jetmoe_attention(

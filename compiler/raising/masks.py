@@ -81,9 +81,7 @@ def _first_visible(mask_at: Callable[[int], Tensor | None], context: int, positi
     return first if bool((rows == expected).all()) else None
 
 
-def evaluated(
-    program: Program, node: Node, position: int, known: Mapping[Node, Tensor] | None = None
-) -> Tensor | None:
+def evaluated(program: Program, node: Node, position: int, known: Mapping[Node, Tensor] | None = None) -> Tensor | None:
     """Return what a node computes at a position, if it depends on nothing else than `known`; None if it does.
 
     Floats are float64 throughout, whatever the program says: what is read off must not be rounded.
@@ -130,7 +128,7 @@ def _exact(argument: Any) -> Any:
 
 
 def before(node: Node, *stops: Node) -> list[Node]:
-    """Return a node and all that it is computed from, each after its operands, without `stops` and what precedes them."""
+    """Return a node and all that it is computed from, each after its operands, up to `stops`."""
     seen: set[Node] = set(stops)
     ordered: list[Node] = []
     waiting: list[tuple[Node, bool]] = [(node, False)]
