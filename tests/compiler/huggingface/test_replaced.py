@@ -35,6 +35,7 @@ TYPES = {
     "longcat_flash": (4, 4),
     "mpt": (2, 0),
     "xglm": (2, 0),
+    "zamba": (2, 0),
 }
 
 
