@@ -22,7 +22,9 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
     linear(x, weight..., bias...)                      x @ weight.T + bias for each part; weight is [part, in_features],
                                                        or [in_features, part] if `transposed`
     head_linear(x, weight)                             for each head h some rows, from `first` on, of its `rows` rows
-                                                       of the weight, W_h: W_h @ x_h, or x_h @ W_h if `transposed`
+                                                       of the weight, W_h: W_h @ x_h, or x_h @ W_h if `transposed`;
+                                                       the weight is [heads * rows, columns], or if `stacked`
+                                                       [heads, rows, columns]
     routed_linear(x, ids, weight, bias?)               for each of top_k choices the product of x, or of its part of x
                                                        unless `shared`, with weight[id]: [B, top_k * out_features];
                                                        if `flat` the weight is [experts * rows, columns]
@@ -123,6 +125,7 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("rows", int),
         ("first", int),
         ("transposed", bool),
+        ("stacked", bool),
     ),
     OpKind.ROUTED_LINEAR: (
         ("experts", int),
@@ -181,6 +184,7 @@ Attribute = int | float | bool | str | tuple[int, ...]
 # Attributes that are not printed, and need not be given, at these values.
 DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
     OpKind.LINEAR: {"transposed": False},
+    OpKind.HEAD_LINEAR: {"stacked": False},
     OpKind.ROUTED_LINEAR: {"flat": False},
     OpKind.KV_APPEND: {"value_dim": 0},
     OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False},

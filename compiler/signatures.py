@@ -91,7 +91,8 @@ def _linear(op: Op, batch: int) -> Signature:
 def _head_linear(op: Op, batch: int) -> Signature:
     heads, inputs, outputs = (op.integer(name) for name in ("heads", "in_features", "out_features"))
     columns = outputs if op.flag("transposed") else inputs
-    weight = _floats(heads * op.integer("rows"), columns)
+    rows = op.integer("rows")
+    weight = _floats(heads, rows, columns) if op.flag("stacked") else _floats(heads * rows, columns)
     return (_floats(batch, heads * inputs), weight), (_floats(batch, heads * outputs),)
 
 

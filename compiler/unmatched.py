@@ -1,8 +1,9 @@
 """Memory-bound work that no operator describes: what a faithful graph must not hide, counted and located.
 
-A computation may work on activations, vectors and constants: they are small. One on weights alone is done once, when
-they are loaded, and its result counts as a weight. One that reads a matrix of weights, a
-cache or a state moves bytes that schedules and traffic know nothing of; so does a recurrence whose form is not known.
+A computation may work on activations, vectors and constants: they are small. So is a weight with no more elements than
+an activation beside it, such as a vector for every head. A computation on weights alone is done once, when they are
+loaded, and its result counts as a weight. One that reads a matrix of weights, a cache or a state moves bytes that
+schedules and traffic know nothing of; so does a recurrence whose form is not known.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class Unmatched:
 
 def unmatched_of(graph: Graph, sources: Mapping[str, str]) -> tuple[Unmatched, ...]:
     """Return the operators of a graph that are memory-bound without being understood, in program order."""
-    types = graph.types()
+    types, batch = graph.types(), graph.inputs[0].type.shape[0]
     weights = {value.name for value in graph.weights}
     matrices = {value.name for value in graph.weights if _is_matrix(value.type)}
     states = {value.name for value in graph.inputs[2:]}
@@ -37,21 +38,24 @@ def unmatched_of(graph: Graph, sources: Mapping[str, str]) -> tuple[Unmatched, .
             weights |= {result.name for result in op.results}
             matrices |= {result.name for result in op.results if not matrices.isdisjoint(op.inputs)}
             continue
-        moved = _moved(op, types, matrices, states)
+        moved = _moved(op, types, matrices, states, batch)
         if moved:
             calls = " ".join(dict.fromkeys(one.split(".")[1] for one in op.text("body").split() if "aten." in one))
             found.append(Unmatched(op.name, moved, calls, sources.get(op.name, "")))
     return tuple(found)
 
 
-def _moved(op: Op, types: Mapping[str, TensorType], matrices: set[str], states: set[str]) -> int:
+def _moved(op: Op, types: Mapping[str, TensorType], matrices: set[str], states: set[str], batch: int) -> int:
     if op.kind is OpKind.RECURRENCE and op.text("role") == OTHER:
         return sum(types[name].bytes for name in op.inputs if name in states)
     if op.kind is OpKind.RECURRENCE:
         return sum(types[name].bytes for name in op.inputs[op.integer("states") :] if name in states)
     if op.kind is not OpKind.COMPUTE:
         return 0
-    return sum(types[name].bytes for name in op.inputs if name in matrices or name in states)
+    beside = (*op.inputs, *(result.name for result in op.results))
+    widest = max((types[name].elements for name in beside if name not in matrices), default=0) // batch
+    read = (name for name in op.inputs if name in states or (name in matrices and types[name].elements > widest))
+    return sum(types[name].bytes for name in read)
 
 
 def _states_after(op: Op) -> tuple[Value, ...]:

@@ -1,8 +1,8 @@
 """What single classes of transformers do in a way that cannot be captured, written so that it can.
 
-Each function takes the place of one method of one class on the instances of a model that is captured, and computes
-the same: attention that does not go through transformers' interface, and mixtures that loop over experts or run all.
-Those are written on routed linears, which read the chosen experts only.
+Each function takes the place of one method of one class on the instances of a model that is captured, and computes the
+same: attention that does not go through transformers' interface, mixtures that loop over experts or run all, and heads
+with matrices of their own. They are written on marks, which read the chosen experts only.
 """
 
 import sys
@@ -100,9 +100,9 @@ def _dbrx_experts(module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k
     stack = (module.num_experts, module.ffn_hidden_size, module.hidden_size)
     gate = marks.routed_linear(rows, top_k_index, mlp.w1.view(stack), None, False)
     up = marks.routed_linear(rows, top_k_index, mlp.v1.view(stack), None, False)
-    inner = mlp.activation_fn(gate) * up
-    down: Tensor = marks.routed_linear(inner, top_k_index, mlp.w2.view(stack), None, True)
-    return (down * top_k_weights.unsqueeze(-1)).sum(1).view(hidden_states.shape)
+    down = marks.routed_linear(mlp.activation_fn(gate) * up, top_k_index, mlp.w2.view(stack), None, True)
+    summed: Tensor = (down * top_k_weights.unsqueeze(-1)).sum(1)
+    return summed.view(hidden_states.shape)
 
 
 def _jetmoe_choice(router: Any, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -118,8 +118,8 @@ def _jetmoe_mixture(module: Any, layer_input: Tensor) -> Tensor:
     widened = marks.routed_linear(rows.unsqueeze(1), ids, module.input_linear.weight, None, False)
     gate, up = widened.chunk(2, dim=-1)
     narrowed = marks.routed_linear(module.activation(gate) * up, ids, module.output_linear.weight, None, False)
-    mixed: Tensor = (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
-    return mixed
+    summed: Tensor = (narrowed * weights).sum(1).view(layer_input.shape) + module.bias
+    return summed
 
 
 def _jetmoe_attention(
@@ -156,6 +156,37 @@ def _longcat_experts(module: Any, hidden_states: Tensor, top_k_index: Tensor, to
     return (outputs * top_k_weights.unsqueeze(-1)).sum(1).to(hidden_states.dtype)
 
 
+def _zamba_mixer(
+    module: Any, hidden_states: Tensor, cache: Any = None, attention_mask: Tensor | None = None, **_: Any
+) -> Tensor:
+    """A state space with matrices of its own for every head, all heads at once; the model goes through them."""
+    batch, heads, width = len(hidden_states), module.n_mamba_heads, module.mamba_head_dim
+    mixed, gate = module.in_proj(hidden_states).view(batch, heads * width, 2, 1).unbind(2)
+    inputs = _zamba_convolution(module, mixed.contiguous(), cache).view(batch, heads, 1, width)
+    rank, size = module.time_step_rank, module.ssm_state_size
+    chosen = marks.head_linear(inputs, module.x_proj_weight.flatten(0, 1), 0, rank + 2 * size, False)
+    steps, writes, reads = torch.split(chosen, [rank, size, size], dim=-1)
+    steps = marks.head_linear(steps, module.dt_proj_weight.flatten(0, 1), 0, width, False).squeeze(2)
+    steps = nn.functional.softplus(steps + module.dt_proj_bias.to(steps.dtype)).float().unsqueeze(-1)
+    before = cache.get_recurrent_state(module.layer_idx, state_idx=0)
+    before = hidden_states.new_zeros((batch, heads, width, size)) if before is None else before
+    added = steps * writes.float() * inputs.float().transpose(2, 3)
+    state = before.float() * torch.exp(steps * -torch.exp(module.A_log.float())) + added
+    cache.update_recurrent_state(state.to(before.dtype), module.layer_idx)
+    read = torch.matmul(state.to(reads.dtype), reads.transpose(2, 3)).squeeze(-1) + inputs.squeeze(2) * module.D
+    gated = read.view(batch, 1, -1) * nn.functional.silu(gate.reshape(batch, 1, -1))
+    return module.out_proj(gated.to(hidden_states.dtype))
+
+
+def _zamba_convolution(module: Any, mixed: Tensor, cache: Any) -> Tensor:
+    state = cache.get_conv_state(module.layer_idx, state_idx=0)
+    kernel, bias = module.conv1d.weight.squeeze(1), module.conv1d.bias
+    if state is not None:
+        return _own(module, "causal_conv1d_update")(mixed, state, kernel, bias, activation=module.activation)
+    padded = cache.update_conv_state(mixed, module.layer_idx, conv_kernel_size=module.conv_kernel_size)
+    return _own(module, "causal_conv1d_fn")(padded, kernel, bias, activation=module.activation)[:, :, -1:]
+
+
 def _own(module: nn.Module, function: str) -> Callable[..., Any]:
     """Return a function of the file that a module's class is written in."""
     found: Callable[..., Any] = getattr(sys.modules[type(module).__module__], function)
@@ -171,4 +202,5 @@ REPLACED: dict[str, dict[str, Callable[..., Any]]] = {
     "JetMoeMoE": {"forward": _jetmoe_mixture},
     "JetMoeAttention": {"forward": _jetmoe_attention},
     "LongcatFlashExperts": {"forward": _longcat_experts},
+    "ZambaMambaMixer": {"forward": _zamba_mixer},
 }

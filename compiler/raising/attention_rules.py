@@ -162,11 +162,13 @@ def find_latent_attention(program: Program, node: Node) -> tuple[Found, ...]:
 def find_head_linear(program: Program, node: Node) -> tuple[Found, ...]:
     """pim.head_linear(x, weight, first, count, transposed)"""
     x, weight_node, first, count, transposed = arguments_of(node)
-    weight = weight_of(program, weight_node)
+    heads, (all_rows, columns) = shape_of(x)[1], shape_of(weight_node)
+    stack = root_of(weight_node)
+    stacked = stack in program.weights and shape_of(stack) == (heads, all_rows // heads, columns)
+    weight = stack if stacked else weight_of(program, weight_node)
     if weight is None:
         return NOTHING
-    heads, (all_rows, columns) = shape_of(x)[1], shape_of(weight)
     sizes = (count, columns) if transposed else (columns, count)
-    attributes = (heads, *sizes, all_rows // heads, first, transposed)
+    attributes = (heads, *sizes, all_rows // heads, first, transposed, stacked)
     name = f"{owner(program, weight)}_{'keys' if transposed else 'values'}"
     return (Found(OpKind.HEAD_LINEAR, (x, weight), (node,), attributes, name),)

@@ -71,8 +71,8 @@ def find_routed_linear(program: Program, node: Node) -> tuple[Found, ...]:
     inputs, outputs = matrix if transposed else reversed(matrix)
     top_k = shape_of(ids)[1]
     shared = elements_of(x) == program.batch * inputs and top_k > 1
-    is_flat = len(shape_of(weight)) == 2
-    attributes = (experts, top_k, inputs, outputs, shared, bias is not None, transposed, is_flat)
+    flat = len(shape_of(weight)) == 2
+    attributes = (experts, top_k, inputs, outputs, shared, bias is not None, transposed, flat)
     operands = (x, ids, weight) if bias is None else (x, ids, weight, bias)
     return (Found(OpKind.ROUTED_LINEAR, operands, (node,), attributes, owner(program, weight)),)
 

@@ -8,6 +8,7 @@ sending numbered elements through their views.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isclose
 from typing import Any
 
 import torch
@@ -25,7 +26,8 @@ PRODUCTS = ("aten.matmul", "aten.bmm", "aten.baddbmm")
 SOFTMAXES = ("aten.softmax", "aten._softmax", "aten._safe_softmax")
 VIEWS = (*RESHAPES, *CASTS, "aten.transpose", "aten.permute", "aten.expand", "aten.repeat_interleave", "aten.repeat")
 HIDDEN = -1e30  # masks add or set the lowest number of a format; sums of such overflow to minus infinity
-PROBES = 3  # positions at which scores are tried, beside those that masks are tried at
+PROBES = 3  # positions at which scores are tried: the last, the middle one, that at a third
+TOLERANCE = 1e-9  # of numbers that differ by the rounding of float64 only
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,84 +159,88 @@ def _repeats(
 
 
 def _scores_of(program: Program, product: Node, softmax: Node, heads: int, context: int) -> _Scores | None:
-    shown = softmax.args[0]
-    assert isinstance(shown, Node)
-    size = program.batch * heads * context
-
-    def at(position: int, product_value: Tensor) -> Tensor | None:
-        known = _with_addend(program, product, product_value, position)
-        value = None if known is None else evaluated(program, shown, position, {product: known})
-        return None if value is None else value.reshape(-1, context)
-
+    """Return how the softmax's operand follows from the product, by evaluating it on zeros and on random scores."""
+    between = _Between(program, product, softmax.args[0], context)  # type: ignore[arg-type]
     nothing = torch.zeros(shape_of(product), dtype=torch.float64)
 
-    def visible_rows(position: int) -> Tensor | None:
-        value = at(position, nothing)
+    def shown_at(position: int) -> Tensor | None:
+        value = between.at(position, nothing)
         return None if value is None else value > HIDDEN
 
-    if elements_of(shown) != size:
-        return None
-    visible = visible_from(visible_rows, context)
+    visible = visible_from(shown_at, context)
     if visible is None:
         return None
     generator = torch.Generator().manual_seed(0)
-    scale = None
     biases: dict[int, Tensor] = {}
+    scales = []
     for position in sorted({context - 1, context // 2, context // PROBES}):
         tried = torch.randn(nothing.shape, generator=generator, dtype=torch.float64)
-        left, right = at(position, nothing), at(position, tried)
-        assert left is not None
-        assert right is not None
         seen = slice(visible.first(position), position + 1)
-        bias, difference = left[:, seen], (right - left)[:, seen]
-        scores = tried.reshape(-1, context)[:, seen]
-        scale = float(difference[0, 0] / scores[0, 0]) if scale is None else scale
-        if not torch.allclose(difference, scale * scores, rtol=1e-9, atol=1e-9 * (1 + float(bias.abs().max()))):
+        found = _line(between, position, nothing, tried, seen)
+        if found is None:
             return None
-        biases[position] = bias
-    assert scale is not None
-    scale = float(f"{scale:.12g}") if abs(float(f"{scale:.12g}") - scale) < 1e-15 * abs(scale) else scale
+        scales.append(found[0])
+        biases[position] = found[1]
+    if max(scales) - min(scales) > TOLERANCE * abs(scales[0]):
+        return None
     if all(bool((bias == 0).all()) for bias in biases.values()):
-        return _Scores(scale, visible, None)
-    found = _bias_node(program, product, shown, biases, visible, (heads, context))
-    return None if found is None else _Scores(scale, visible, found)
+        return _Scores(scales[0], visible, None)
+    node = _bias_node(between, biases, visible, heads)
+    return None if node is None else _Scores(scales[0], visible, node)
 
 
-def _with_addend(program: Program, product: Node, value: Tensor, position: int) -> Tensor | None:
-    """Return what a product node gives where the product itself is `value`: baddbmm scales it and adds to it."""
-    if target_of(product) != "aten.baddbmm":
-        return value
-    addend = evaluated(program, arguments_of(product)[0], position)
-    beta: Any = product.kwargs.get("beta", 1)
-    alpha: Any = product.kwargs.get("alpha", 1)
-    return None if addend is None else beta * addend + alpha * value
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """The part of a program from a product of queries and keys to the operand of a softmax."""
+
+    program: Program
+    product: Node
+    shown: Node
+    context: int
+
+    def at(self, position: int, scores: Tensor) -> Tensor | None:
+        """Return the softmax's operand [rows, context] where the product is `scores`; None if data matter besides."""
+        if target_of(self.product) == "aten.baddbmm":
+            # The product scaled, and something added to it.
+            addend = evaluated(self.program, arguments_of(self.product)[0], position)
+            if addend is None:
+                return None
+            named: dict[str, Any] = {"beta": 1, "alpha": 1, **self.product.kwargs}
+            scores = named["beta"] * addend + named["alpha"] * scores
+        value = evaluated(self.program, self.shown, position, {self.product: scores})
+        return None if value is None else value.reshape(-1, self.context)
 
 
-def _bias_node(
-    program: Program,
-    product: Node,
-    shown: Node,
-    biases: dict[int, Tensor],
-    visible: Visible,
-    shape: tuple[int, int],
-) -> Node | None:
+def _line(between: _Between, position: int, nothing: Tensor, tried: Tensor, seen: slice) -> tuple[float, Tensor] | None:
+    """Return the scale and the bias with which visible scores go to the softmax; None if they are not a line."""
+    left, right = between.at(position, nothing), between.at(position, tried)
+    if left is None or right is None:
+        return None
+    bias, difference = left[:, seen], (right - left)[:, seen]
+    scores = tried.reshape(-1, between.context)[:, seen]
+    # What is written with few digits is found as it is written.
+    scale = float((difference * scores).sum() / scores.square().sum())
+    scale = rounded if isclose(rounded := float(f"{scale:.14g}"), scale, rel_tol=1e-14) else scale
+    close = TOLERANCE * (1 + float(bias.abs().max()))
+    return (scale, bias) if torch.allclose(difference, scale * scores, rtol=0, atol=close) else None
+
+
+def _bias_node(between: _Between, biases: dict[int, Tensor], visible: Visible, heads: int) -> Node | None:
     """Return the computation from the position whose result [heads, context] is the bias."""
-    heads, context = shape
-    for node in reversed([*before(shown, product), *product.all_input_nodes[:1], *before(product.args[0], product)]):  # type: ignore[arg-type]
+    product, size = between.product, heads * between.context
+    added = before(product.args[0], product) if target_of(product) == "aten.baddbmm" else []  # type: ignore[arg-type]
+    for node in reversed([*before(between.shown, product), *added]):
         value = node.meta.get("val")
-        if not isinstance(value, Tensor) or value.numel() != heads * context:
+        if node.op != "call_function" or not isinstance(value, Tensor) or value.numel() != size:
             continue
-        if node.op == "call_function" and all(
-            _is_bias(program, node, position, bias, visible.first(position), context)
-            for position, bias in biases.items()
-        ):
+        if all(_is_bias(between, node, place, bias, visible.first(place)) for place, bias in biases.items()):
             return node
     return None
 
 
-def _is_bias(program: Program, node: Node, position: int, bias: Tensor, first: int, context: int) -> bool:
-    value = evaluated(program, node, position)
+def _is_bias(between: _Between, node: Node, position: int, bias: Tensor, first: int) -> bool:
+    value = evaluated(between.program, node, position)
     if value is None:
         return False
-    rows = value.reshape(-1, context)[:, first : position + 1].to(bias.dtype)
-    return torch.allclose(rows.repeat(len(bias) // len(rows), 1), bias, rtol=1e-9, atol=1e-12)
+    rows = value.reshape(-1, between.context)[:, first : position + 1].to(bias.dtype)
+    return torch.allclose(rows.repeat(len(bias) // len(rows), 1), bias, rtol=TOLERANCE, atol=1e-12)

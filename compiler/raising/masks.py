@@ -128,7 +128,7 @@ def _exact(argument: Any) -> Any:
 
 
 def before(node: Node, *stops: Node) -> list[Node]:
-    """Return a node and all that it is computed from, each after its operands, without `stops` and what is before."""
+    """Return a node and all that it is computed from, each after its operands, up to `stops`."""
     seen: set[Node] = set(stops)
     ordered: list[Node] = []
     waiting: list[tuple[Node, bool]] = [(node, False)]
