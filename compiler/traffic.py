@@ -34,9 +34,7 @@ def traffic_of(graph: Graph) -> Traffic:
         weight_bytes_per_token=sum(
             _weight_bytes(op, types[name]) for op in graph.ops for name in op.inputs if name in weights
         ),
-        kv_capacity_bytes=sum(
-            result.type.bytes for op in graph.ops if op.kind is OpKind.KV_APPEND for result in op.results
-        ),
+        kv_capacity_bytes=sum(result.type.bytes for op in graph.ops if op.kind in APPENDS for result in op.results),
         kv_read_bytes_per_token=sum(_cache_read_bytes(op, types) for op in graph.ops),
         kv_written_bytes_per_token=sum(_cache_written_bytes(op) for op in graph.ops),
         flops_per_token=sum(FLOPS[op.kind](op) for op in graph.ops if op.kind in FLOPS),
@@ -44,8 +42,9 @@ def traffic_of(graph: Graph) -> Traffic:
 
 
 def attended_tokens(op: Op) -> int:
-    """Return how many cached tokens an attention reads at its full context: the window cuts it off."""
-    return min(op.integer("context"), op.integer("window") or op.integer("context"))
+    """Return how many cached tokens an attention reads at its full context: a window or a selection cuts it off."""
+    seen = min(op.integer("context"), op.integer("window") or op.integer("context"))
+    return min(seen, op.integer("selected") * op.integer("block") or seen)
 
 
 def _weight_bytes(op: Op, weight: TensorType) -> int:
@@ -60,22 +59,37 @@ def _weight_bytes(op: Op, weight: TensorType) -> int:
 
 
 def _cache_read_bytes(op: Op, types: dict[str, TensorType]) -> int:
-    if op.kind is not OpKind.ATTENTION:
-        return 0
-    elements = attended_tokens(op) * op.integer("kv_heads") * op.integer("head_dim")
-    return sum(elements * ELEMENT_BYTES[types[name].dtype] for name in op.inputs[1:3])
+    """Return the bytes of caches that one token reads: those of the attended tokens, or of all where it selects."""
+    match op.kind:
+        case OpKind.ATTENTION:
+            tokens, caches = attended_tokens(op), op.inputs[1:3]
+        case OpKind.LATENT_ATTENTION:
+            tokens, caches = attended_tokens(op), op.inputs[2:4]
+        case OpKind.SELECT:
+            tokens, caches = op.integer("context"), op.inputs[-2:-1]
+        case _:
+            return 0
+    return sum(tokens * _token_bytes(types[name]) for name in caches)
 
 
 def _cache_written_bytes(op: Op) -> int:
-    if op.kind is not OpKind.KV_APPEND:
-        return 0
-    elements = op.integer("kv_heads") * op.integer("head_dim")
-    return sum(elements * ELEMENT_BYTES[result.type.dtype] for result in op.results)
+    return sum(_token_bytes(result.type) for result in op.results) if op.kind in APPENDS else 0
 
 
+def _token_bytes(cache: TensorType) -> int:
+    """Return the bytes of one token of one sequence in a cache [B, heads, context, width]."""
+    _, heads, _, width = cache.shape
+    return heads * width * ELEMENT_BYTES[cache.dtype]
+
+
+APPENDS = (OpKind.KV_APPEND, OpKind.INDEX_APPEND)
 # Matrix products only, two operations per multiply-accumulate; element-wise work is left out, as is usual.
 FLOPS: dict[OpKind, Callable[[Op], int]] = {
     OpKind.LINEAR: lambda op: 2 * op.integer("in_features") * sum(op.integers("parts")),
     OpKind.ATTENTION: lambda op: 4 * op.integer("heads") * op.integer("head_dim") * attended_tokens(op),
+    OpKind.LATENT_ATTENTION: lambda op: (
+        2 * op.integer("heads") * (2 * op.integer("latent") + op.integer("rotary")) * attended_tokens(op)
+    ),
+    OpKind.SELECT: lambda op: 2 * op.integer("heads") * op.integer("width") * op.integer("context"),
     OpKind.EXPERTS: lambda op: 6 * op.integer("top_k") * op.integer("hidden") * op.integer("intermediate"),
 }

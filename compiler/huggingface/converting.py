@@ -13,7 +13,7 @@ from torch import Tensor, nn
 def conversions_replace_parameters() -> Iterator[None]:
     """Run the body with conversions of modules that put new parameters in the place of the old ones."""
     before = nn.Module._apply
-    nn.Module._apply = _replace  # type: ignore[method-assign, assignment]
+    nn.Module._apply = _replace  # type: ignore[method-assign]
     try:
         yield
     finally:
