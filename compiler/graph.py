@@ -31,13 +31,23 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
     norm(x, weight)                                    root-mean-square norm of each of the `heads` groups of `width`
     rotary(x, position)                                rotates the pairs (j, j + head_dim / 2) of each head
     kv_append(k, v, k_cache, v_cache, position)        the two caches with k and v written at `position`
-    attention(q, k_cache, v_cache, position, sinks?, bias?)
+    index_append(k, index_cache, position)             the index cache [B, 1, context, width] with k at `position`
+    select(q, weights?, index_cache, position)         the ids of the `selected` blocks of `block` tokens up to the
+                                                       position with the largest scores, the `local` newest ones always,
+                                                       -1 where there are fewer: for every head of q a choice of its own
+                                                       by the largest scale q c^T in a block or, if `weighted`, one
+                                                       choice for all by the sum over heads of weight relu(scale q c^T)
+    attention(q, k_cache, v_cache, position, sinks?, bias?, ids?)
                                                        softmax(scale q k^T) v over the positions j <= position and, if
                                                        window > 0, j > position - window or, if chunk > 0, those of the
                                                        same chunk; scores s become softcap * tanh(s / softcap) if
                                                        softcap > 0, a bias [heads or 1, context] is added to them, and
-                                                       each head's sink takes part in its softmax without a value
-    latent_attention(q, r, latents, keys, position)    softmax(scale (q c^T + r k^T)) c: every head of q [latent] and of
+                                                       each head's sink takes part in its softmax without a value; if
+                                                       `selected` > 0, only tokens are read whose block of `block` is
+                                                       among ids [B, selectors, selected], each selector for its share
+                                                       of the heads
+    latent_attention(q, r, latents, keys, position, sinks?, ids?)
+                                                       softmax(scale (q c^T + r k^T)) c: every head of q [latent] and of
                                                        r [rotary] attends to one shared latent c and rotary key k
     gated_activation(gate, up)                         activation(gate) * up
     add(a, b)                                          a + b
@@ -103,6 +113,8 @@ class OpKind(StrEnum):
     NORM = "norm"
     ROTARY = "rotary"
     KV_APPEND = "kv_append"
+    INDEX_APPEND = "index_append"
+    SELECT = "select"
     ATTENTION = "attention"
     LATENT_ATTENTION = "latent_attention"
     GATED_ACTIVATION = "gated_activation"
@@ -149,6 +161,17 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("original_context", int),
     ),
     OpKind.KV_APPEND: (("kv_heads", int), ("head_dim", int), ("context", int), ("value_dim", int)),
+    OpKind.INDEX_APPEND: (("width", int), ("context", int)),
+    OpKind.SELECT: (
+        ("heads", int),
+        ("width", int),
+        ("context", int),
+        ("selected", int),
+        ("block", int),
+        ("local", int),
+        ("scale", float),
+        ("weighted", bool),
+    ),
     OpKind.ATTENTION: (
         ("heads", int),
         ("kv_heads", int),
@@ -161,6 +184,9 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("softcap", float),
         ("sinks", bool),
         ("bias", bool),
+        ("selected", int),
+        ("block", int),
+        ("selectors", int),
     ),
     OpKind.LATENT_ATTENTION: (
         ("heads", int),
@@ -169,6 +195,10 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("context", int),
         ("window", int),
         ("scale", float),
+        ("sinks", bool),
+        ("selected", int),
+        ("block", int),
+        ("selectors", int),
     ),
     OpKind.GATED_ACTIVATION: (("width", int), ("activation", str)),
     OpKind.ADD: (("width", int),),
@@ -181,13 +211,15 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
 
 Attribute = int | float | bool | str | tuple[int, ...]
 
+UNSELECTED: dict[str, Attribute] = {"selected": 0, "block": 1, "selectors": 1}
 # Attributes that are not printed, and need not be given, at these values.
 DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
     OpKind.LINEAR: {"transposed": False},
     OpKind.HEAD_LINEAR: {"stacked": False},
     OpKind.ROUTED_LINEAR: {"flat": False},
     OpKind.KV_APPEND: {"value_dim": 0},
-    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False},
+    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False} | UNSELECTED,
+    OpKind.LATENT_ATTENTION: {"sinks": False} | UNSELECTED,
 }
 
 

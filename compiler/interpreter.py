@@ -47,6 +47,8 @@ def state_pairs(op: Op) -> list[tuple[str, str]]:
     """Return the names of the caches or states that an operator takes, each with that of the one it makes of it."""
     if op.kind is OpKind.KV_APPEND:
         return list(zip(op.inputs[2:4], (result.name for result in op.results), strict=True))
+    if op.kind is OpKind.INDEX_APPEND:
+        return [(op.inputs[1], op.name)]
     if op.kind is OpKind.RECURRENCE:
         count = op.integer("states")
         return list(zip(op.inputs[:count], (result.name for result in op.results[:count]), strict=True))
@@ -136,6 +138,7 @@ def _kv_append(op: Op, operands: Operands) -> Operands:
 
 def _attention(op: Op, operands: Operands) -> Operands:
     query, keys, values, position, *more = operands
+    ids = more.pop() if op.integer("selected") else None
     first, end = seen_tokens(op, int(position))
     kv_heads, head_dim = op.integer("kv_heads"), op.integer("head_dim")
     grouped = query.reshape(len(query), kv_heads, op.integer("heads") // kv_heads, head_dim)
@@ -144,6 +147,7 @@ def _attention(op: Op, operands: Operands) -> Operands:
         scores = op.number("softcap") * torch.tanh(scores / op.number("softcap"))
     if op.flag("bias"):
         scores = scores + more.pop()[:, first:end].reshape(1, kv_heads, -1, end - first)
+    scores = _of_chosen(op, scores.flatten(1, 2), ids, first).reshape(scores.shape)
     if op.flag("sinks"):
         sinks = more.pop().reshape(1, kv_heads, -1, 1).expand(len(query), -1, -1, -1)
         weights = torch.cat((scores, sinks), dim=-1).softmax(-1)[..., :-1]
@@ -161,13 +165,47 @@ def seen_tokens(op: Op, position: int) -> tuple[int, int]:
     return first, position + 1
 
 
+def _of_chosen(op: Op, scores: Tensor, ids: Tensor | None, first: int) -> Tensor:
+    """Return scores [B, heads, tokens] of the tokens from `first` on, minus infinity outside of the chosen blocks."""
+    if ids is None:
+        return scores
+    blocks = torch.arange(first, first + scores.shape[2]) // op.integer("block")
+    chosen = (blocks == ids.reshape(len(ids), op.integer("selectors"), -1, 1)).any(2)
+    share = op.integer("heads") // op.integer("selectors")
+    return scores.masked_fill(~chosen.repeat_interleave(share, 1), -torch.inf)
+
+
+def _index_append(op: Op, operands: Operands) -> Operands:
+    token, before, position = operands
+    cache = before.clone()
+    cache[:, 0, int(position)] = token
+    return (cache,)
+
+
+def _select(op: Op, operands: Operands) -> Operands:
+    query, *weights, cache, position = operands
+    keys, block, selected = cache[:, 0, : int(position) + 1], op.integer("block"), op.integer("selected")
+    scores = op.number("scale") * torch.einsum("bhd,btd->bht", query.reshape(len(query), op.integer("heads"), -1), keys)
+    if weights:
+        scores = torch.einsum("bh,bht->bt", weights[0], scores.relu()).unsqueeze(1)
+    blocks = torch.stack([part.amax(-1) for part in scores.split(block, dim=-1)], dim=-1)
+    if op.integer("local"):
+        blocks[..., -op.integer("local") :] = torch.inf
+    chosen = blocks.topk(min(selected, blocks.shape[-1])).indices
+    return (torch.nn.functional.pad(chosen, (0, selected - chosen.shape[-1]), value=-1),)
+
+
 def _latent_attention(op: Op, operands: Operands) -> Operands:
-    query, rotary, latents, keys, position = operands
+    query, rotary, latents, keys, position, *more = operands
+    ids = more.pop() if op.integer("selected") else None
     first, end = seen_tokens(op, int(position))
     heads, seen = op.integer("heads"), latents[:, 0, first:end]
     scores = torch.einsum("bhc,btc->bht", query.reshape(len(query), heads, -1), seen)
     scores = scores + torch.einsum("bhr,btr->bht", rotary.reshape(len(rotary), heads, -1), keys[:, 0, first:end])
-    weights = (op.number("scale") * scores).softmax(-1)
+    scores = _of_chosen(op, op.number("scale") * scores, ids, first)
+    if op.flag("sinks"):
+        scores = torch.cat((scores, more.pop().reshape(1, heads, 1).expand(len(query), -1, -1)), dim=-1)
+    weights = scores.softmax(-1)[..., : end - first]
     return (torch.einsum("bht,btc->bhc", weights, seen).flatten(1),)
 
 
@@ -210,6 +248,8 @@ MEANINGS: dict[OpKind, Callable[[Op, Operands], Operands]] = {
     OpKind.NORM: _norm,
     OpKind.ROTARY: _rotary,
     OpKind.KV_APPEND: _kv_append,
+    OpKind.INDEX_APPEND: _index_append,
+    OpKind.SELECT: _select,
     OpKind.ATTENTION: _attention,
     OpKind.LATENT_ATTENTION: _latent_attention,
     OpKind.GATED_ACTIVATION: _gated_activation,

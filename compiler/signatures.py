@@ -42,8 +42,15 @@ LEGALITY: dict[OpKind, tuple[tuple[str, Callable[[Op], bool]], ...]] = {
         ("kv_heads to divide heads", lambda op: op.integer("heads") % max(op.integer("kv_heads"), 1) == 0),
         ("a window of 0 or more", lambda op: op.integer("window") >= 0),
         ("a window or chunks, not both", lambda op: not (op.integer("window") and op.integer("chunk"))),
+        ("selectors to divide heads", lambda op: op.integer("heads") % max(op.integer("selectors"), 1) == 0),
+        ("blocks within the context", lambda op: _fits_context(op)),
     ),
-    OpKind.LATENT_ATTENTION: (("a window of 0 or more", lambda op: op.integer("window") >= 0),),
+    OpKind.SELECT: (("blocks within the context", lambda op: op.integer("selected") > 0 and _fits_context(op)),),
+    OpKind.LATENT_ATTENTION: (
+        ("a window of 0 or more", lambda op: op.integer("window") >= 0),
+        ("selectors to divide heads", lambda op: op.integer("heads") % max(op.integer("selectors"), 1) == 0),
+        ("blocks within the context", lambda op: _fits_context(op)),
+    ),
     OpKind.HEAD_LINEAR: (
         (
             "its rows within those of a head",
@@ -69,6 +76,17 @@ def _indices(*shape: int) -> Slot:
 def value_dim(op: Op) -> int:
     """Return the width of a value of an attention or a cache write: head_dim unless it says otherwise."""
     return op.integer("value_dim") or op.integer("head_dim")
+
+
+def selectors(op: Op) -> int:
+    """Return how many choices of blocks a selection makes: one for all heads if they are weighted and summed."""
+    return 1 if op.flag("weighted") else op.integer("heads")
+
+
+def _fits_context(op: Op) -> bool:
+    """Tell whether a sequence has as many blocks as are selected."""
+    block = op.integer("block")
+    return block > 0 and 0 <= op.integer("selected") <= -(-op.integer("context") // block)
 
 
 def _row_side(op: Op) -> str:
@@ -124,13 +142,32 @@ def _kv_append(op: Op, batch: int) -> Signature:
     return (*tokens, *caches, _indices(1)), caches
 
 
+def _index_append(op: Op, batch: int) -> Signature:
+    cache = _floats(batch, 1, op.integer("context"), op.integer("width"))
+    return (_floats(batch, op.integer("width")), cache, _indices(1)), (cache,)
+
+
+def _select(op: Op, batch: int) -> Signature:
+    heads, width = op.integer("heads"), op.integer("width")
+    weights = (_floats(batch, heads),) if op.flag("weighted") else ()
+    cache = _floats(batch, 1, op.integer("context"), width)
+    ids = _indices(batch, selectors(op), op.integer("selected"))
+    return (_floats(batch, heads * width), *weights, cache, _indices(1)), (ids,)
+
+
+def _ids(op: Op, batch: int) -> tuple[Slot, ...]:
+    selected = op.integer("selected")
+    return (_indices(batch, op.integer("selectors"), selected),) if selected else ()
+
+
 def _attention(op: Op, batch: int) -> Signature:
     heads, kv_heads, context = (op.integer(name) for name in ("heads", "kv_heads", "context"))
     query = _floats(batch, heads * op.integer("head_dim"))
     caches = [_floats(batch, kv_heads, context, width) for width in (op.integer("head_dim"), value_dim(op))]
     sinks = (_floats(heads),) if op.flag("sinks") else ()
     bias = (_floats(heads, context),) if op.flag("bias") else ()
-    return (query, *caches, _indices(1), *sinks, *bias), (_floats(batch, heads * value_dim(op)),)
+    operands = (query, *caches, _indices(1), *sinks, *bias, *_ids(op, batch))
+    return operands, (_floats(batch, heads * value_dim(op)),)
 
 
 def _latent_attention(op: Op, batch: int) -> Signature:
@@ -138,7 +175,8 @@ def _latent_attention(op: Op, batch: int) -> Signature:
     widths = (op.integer("latent"), op.integer("rotary"))
     queries = [_floats(batch, heads * width) for width in widths]
     caches = [_floats(batch, 1, context, width) for width in widths]
-    return (*queries, *caches, _indices(1)), (_floats(batch, heads * widths[0]),)
+    sinks = (_floats(heads),) if op.flag("sinks") else ()
+    return (*queries, *caches, _indices(1), *sinks, *_ids(op, batch)), (_floats(batch, heads * widths[0]),)
 
 
 def _gated_activation(op: Op, batch: int) -> Signature:
@@ -170,6 +208,8 @@ SIGNATURES: dict[OpKind, Callable[[Op, int], Signature]] = {
     OpKind.NORM: _norm,
     OpKind.ROTARY: _rotary,
     OpKind.KV_APPEND: _kv_append,
+    OpKind.INDEX_APPEND: _index_append,
+    OpKind.SELECT: _select,
     OpKind.ATTENTION: _attention,
     OpKind.LATENT_ATTENTION: _latent_attention,
     OpKind.GATED_ACTIVATION: _gated_activation,

@@ -42,7 +42,7 @@ def traffic_of(graph: Graph) -> Traffic:
             if name in weights
         ),
         kv_capacity_bytes=states
-        + sum(result.type.bytes for op in graph.ops if op.kind is OpKind.KV_APPEND for result in op.results),
+        + sum(result.type.bytes for op in graph.ops if op.kind in APPENDS for result in op.results),
         kv_read_bytes_per_token=states // batch + sum(_cache_read_bytes(op, types) for op in graph.ops),
         kv_written_bytes_per_token=states // batch + sum(_cache_written_bytes(op) for op in graph.ops),
         flops_per_token=sum(FLOPS[op.kind](op, types, batch) for op in graph.ops if op.kind in FLOPS),
@@ -50,11 +50,12 @@ def traffic_of(graph: Graph) -> Traffic:
 
 
 def attended_tokens(op: Op) -> int:
-    """Return how many cached tokens an attention reads at its full context: those of its window or its chunk."""
+    """Return how many cached tokens an attention reads at its full context: those of its window, chunk or selection."""
     context, attributes = op.integer("context"), dict(op.attributes)
     if attributes.get("chunk"):
         return (context - 1) % op.integer("chunk") + 1
-    return min(context, op.integer("window") or context)
+    seen = min(context, op.integer("window") or context)
+    return min(seen, op.integer("selected") * op.integer("block") or seen)
 
 
 def weight_bytes(op: Op, place: int, types: Types, batch: int) -> int:
@@ -94,27 +95,27 @@ def _state_bytes(op: Op, types: Types) -> int:
 
 
 def _cache_read_bytes(op: Op, types: Types) -> int:
+    """Return the bytes of caches that one token reads: those of the attended tokens, or of all where it selects."""
     match op.kind:
         case OpKind.ATTENTION:
-            widths, heads, caches = (op.integer("head_dim"), value_dim(op)), op.integer("kv_heads"), op.inputs[1:3]
+            tokens, caches = attended_tokens(op), op.inputs[1:3]
         case OpKind.LATENT_ATTENTION:
-            widths, heads, caches = (op.integer("latent"), op.integer("rotary")), 1, op.inputs[2:4]
+            tokens, caches = attended_tokens(op), op.inputs[2:4]
+        case OpKind.SELECT:
+            tokens, caches = op.integer("context"), op.inputs[-2:-1]
         case _:
             return 0
-    return sum(
-        attended_tokens(op) * heads * width * ELEMENT_BYTES[types[name].dtype]
-        for width, name in zip(widths, caches, strict=True)
-    )
+    return sum(tokens * _token_bytes(types[name]) for name in caches)
 
 
 def _cache_written_bytes(op: Op) -> int:
-    if op.kind is not OpKind.KV_APPEND:
-        return 0
-    widths = (op.integer("head_dim"), value_dim(op))
-    return sum(
-        op.integer("kv_heads") * width * ELEMENT_BYTES[result.type.dtype]
-        for width, result in zip(widths, op.results, strict=True)
-    )
+    return sum(_token_bytes(result.type) for result in op.results) if op.kind in APPENDS else 0
+
+
+def _token_bytes(cache: TensorType) -> int:
+    """Return the bytes of one token of one sequence in a cache [B, heads, context, width]."""
+    _, heads, _, width = cache.shape
+    return heads * width * ELEMENT_BYTES[cache.dtype]
 
 
 def _linear_flops(op: Op, _: Types, batch: int) -> int:
@@ -141,6 +142,7 @@ def _body_flops(op: Op, types: Types, batch: int) -> int:
     return (cost.matrix_operations + (cost.operations if op.kind is OpKind.RECURRENCE else 0)) // batch
 
 
+APPENDS = (OpKind.KV_APPEND, OpKind.INDEX_APPEND)
 # Two operations per multiply-accumulate of matrix products; other element-wise work is left out, as is usual.
 FLOPS: dict[OpKind, Callable[[Op, Types, int], int]] = {
     OpKind.LINEAR: _linear_flops,
@@ -148,6 +150,7 @@ FLOPS: dict[OpKind, Callable[[Op, Types, int], int]] = {
     OpKind.ROUTED_LINEAR: _routed_flops,
     OpKind.ATTENTION: _attention_flops,
     OpKind.LATENT_ATTENTION: _latent_flops,
+    OpKind.SELECT: lambda op, _, __: 2 * op.integer("heads") * op.integer("width") * op.integer("context"),
     OpKind.EXPERTS: lambda op, _, __: 6 * op.integer("top_k") * op.integer("hidden") * op.integer("intermediate"),
     **dict.fromkeys(WITH_BODY, _body_flops),
 }

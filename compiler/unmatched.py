@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from compiler.graph import Graph, Op, OpKind, TensorType, Value
 
 OTHER = "other"
-WRITTEN = (OpKind.KV_APPEND, OpKind.RECURRENCE)
+WRITTEN = (OpKind.KV_APPEND, OpKind.INDEX_APPEND, OpKind.RECURRENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _moved(op: Op, types: Mapping[str, TensorType], matrices: set[str], states: 
 
 
 def _states_after(op: Op) -> tuple[Value, ...]:
-    return op.results if op.kind is OpKind.KV_APPEND else op.results[: op.integer("states")]
+    return op.results[: op.integer("states")] if op.kind is OpKind.RECURRENCE else op.results
 
 
 def _is_matrix(found: TensorType) -> bool:

@@ -44,7 +44,9 @@ def held_by(layer: Any) -> dict[str, tuple[Tensor, int | None]]:
     if isinstance(getattr(layer, "keys", None), Tensor):
         held |= {"key_cache": (layer.keys, POSITION_AXIS), "value_cache": (layer.values, POSITION_AXIS)}
     if isinstance(getattr(layer, "indexer_keys", None), Tensor):
-        held["index_cache"] = (layer.indexer_keys, 1)
+        held["index_cache"] = (layer.indexer_keys.unsqueeze(1), POSITION_AXIS)
+    if isinstance(getattr(layer, "idx_keys", None), Tensor):  # minimax_m3
+        held["index_cache"] = (layer.idx_keys, POSITION_AXIS)
     for role, states in (("convolution", "conv_states"), ("recurrent", "recurrent_states")):
         for number, state in getattr(layer, states, {}).items():
             if state is not None:
@@ -83,7 +85,6 @@ class CapturedLayer(cache_utils.LinearAttentionCacheLayerMixin, cache_utils.Cach
         self.is_sliding = shapes.sliding
         self.shapes, self.tensors, self.position, self.context = shapes, tensors, position, context
         self.keys, self.values = tensors.get("key_cache"), tensors.get("value_cache")
-        self.indexer_keys = tensors.get("index_cache")
         self.is_initialized = self.is_indexer_initialized = True
         numbers = range(max((*shapes.convolutions, *shapes.recurrent), default=0) + 1)
         self.conv_states = {number: tensors.get(f"convolution_{number}") for number in numbers}
@@ -104,8 +105,11 @@ class CapturedLayer(cache_utils.LinearAttentionCacheLayerMixin, cache_utils.Cach
 
     def update_indexer(self, keys: Tensor) -> Tensor:
         """Append a token's index key [B, 1, width] and return the index cache [B, context, width]."""
-        appended = marks.append(self.tensors["index_cache"].unsqueeze(1), keys.unsqueeze(1), self.position)
-        self.tensors["index_cache"] = self.indexer_keys = appended.squeeze(1)
+        return self.update_index(keys.unsqueeze(1)).squeeze(1)
+
+    def update_index(self, keys: Tensor) -> Tensor:
+        """Append a token's index key [B, 1, 1, width] and return the index cache [B, 1, context, width]."""
+        self.tensors["index_cache"] = marks.append(self.tensors["index_cache"], keys, self.position)
         return self.tensors["index_cache"]
 
     def update_conv_state(self, states: Tensor, state_idx: int = 0, **_: Any) -> Tensor:

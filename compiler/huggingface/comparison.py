@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from compiler.graph import Graph, Op, OpKind
@@ -19,6 +19,7 @@ from compiler.huggingface.lifting import lifted_to_float64
 from compiler.huggingface.quiet import quiet
 from compiler.huggingface.reference import decode_reference, state_name
 from compiler.huggingface.routes import Route, recorded_routes
+from compiler.huggingface.selection import recorded_selections
 from compiler.huggingface.states import states_after
 from compiler.huggingface.tiny import random_model, tiny_config
 from compiler.interpreter import execute, next_states
@@ -73,12 +74,15 @@ def compare(model_type: str, steps: int = 72, batch: int = 1, dtype: torch.dtype
     imported = perf_counter()
     model = random_model(tiny_config(model_type), 0, dtype)
     token_ids = random_tokens(model, batch, steps + prefilled)
-    with recorded_routes(model) as routes:
+    with recorded_routes(model) as routes, recorded_selections(model) as selections:
         expected = decode_reference(model, token_ids)
     states = {value.name: torch.zeros(value.type.shape, dtype=dtype) for value in raised.graph.inputs[2:]}
     if prefilled:
         states |= _first_states(model, token_ids[:, :1], context)
-    pins = [{}] * len(token_ids[0]) if dtype is torch.float64 else _pins(raised.graph, routes, steps + prefilled, dtype)
+    pins: list[dict[str, Tensor]] = [{} for _ in range(steps + prefilled)]
+    if dtype is not torch.float64:
+        _pin_routes(pins, raised.graph, routes, dtype)
+        _pin_selections(pins, raised.graph, selections)
     executing = perf_counter()
     logits = run_steps(raised, model, token_ids, states, pins, first=prefilled)
     differences = tuple(_difference(found, expected[:, prefilled + step]) for step, found in enumerate(logits))
@@ -146,18 +150,27 @@ def _first_states(model: PreTrainedModel, token_ids: Tensor, context: int) -> di
     return {f"{STATE_PREFIX}{role}": state for role, state in states_after(cache, context, 1).items()}
 
 
-def _pins(graph: Graph, routes: Sequence[Route], steps: int, dtype: torch.dtype) -> list[dict[str, Tensor]]:
-    """Return for every step the ids and weights of experts that eager chose, by the names of the graph's values."""
-    each = len(routes) // steps
+def _pin_routes(pins: list[dict[str, Tensor]], graph: Graph, routes: Sequence[Route], dtype: torch.dtype) -> None:
+    """Add for every step the ids and weights of experts that eager chose, by the names of the graph's values."""
+    each = max(1, len(routes) // len(pins))
     names = _routed_values(graph)
-    pins: list[dict[str, Tensor]] = [{} for _ in range(steps)]
     for place, route in enumerate(routes):
         ids, weights = names.get(route.module, (None, None))
         if ids is not None:
             pins[place // each][ids] = route.ids
         if weights is not None:
             pins[place // each][weights] = route.weights.to(dtype)
-    return pins
+
+
+def _pin_selections(pins: list[dict[str, Tensor]], graph: Graph, selections: Sequence[tuple[str, Tensor]]) -> None:
+    """Add for every step the tokens that eager's indexers chose, by the names of the graph's values."""
+    each = max(1, len(selections) // len(pins))
+    shapes = {op.name: op.results[0].type.shape for op in graph.ops if op.kind is OpKind.SELECT}
+    for place, (module, chosen) in enumerate(selections):
+        name = f"{module}.selected"
+        if name in shapes:
+            missing = shapes[name][2] - chosen.shape[2]
+            pins[place // each][name] = nn.functional.pad(chosen, (0, missing), value=-1)
 
 
 def _routed_values(graph: Graph) -> dict[str, tuple[str, str | None]]:

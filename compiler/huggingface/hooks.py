@@ -12,6 +12,7 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from compiler.huggingface import selection
 from compiler.raising import marks
 from configs.errors import UserError
 
@@ -24,6 +25,7 @@ HARMLESS = (
     *("past_key_values", "deterministic", "token_type_ids", "layer_idx", "attention_type", "labels"),
 )
 SINKS, BIASES = ("s_aux", "sinks"), ("position_bias",)
+INDICES = ("indices", "block_indices")
 
 
 def register() -> None:
@@ -53,19 +55,28 @@ def attend(
     """Return the attention of one token [B, 1, heads, width], latent where the module was prepared for it."""
     sinks = next((named.pop(name) for name in SINKS if named.get(name) is not None), None)
     bias = next((named.pop(name) for name in BIASES if named.get(name) is not None), None)
-    unknown = [name for name, given in named.items() if given is not None and name not in (*HARMLESS, *SINKS, *BIASES)]
+    if any(named.get(name) is not None for name in INDICES):
+        attention_mask = selection.chosen_mask(module, attention_mask, *[named.pop(name, None) for name in INDICES])
+    known = (*HARMLESS, *SINKS, *BIASES, *INDICES)
+    unknown = [name for name, given in named.items() if given is not None and name not in known]
     if unknown:
-        raise UserError(
-            where=f"attention of {type(module).__name__}",
-            expected="an attention without further arguments",
-            found=", ".join(unknown),
-            way_out="teach compiler/huggingface/hooks.py what they mean",
-        )
+        raise _not_understood(module, ", ".join(unknown))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if getattr(module, LATENT, False):
-        return _attend_to_latents(module, query, key, value, attention_mask, float(scale)), None
+        if bias is not None or softcap:
+            raise _not_understood(module, "a bias or a soft cap of latent attention")
+        return _attend_to_latents(module, query, key, value, attention_mask, float(scale), sinks), None
     mask, bias = _split_mask(attention_mask, bias)
     return marks.attention(query, key, value, mask, sinks, bias, float(scale), float(softcap or 0.0)), None
+
+
+def _not_understood(module: nn.Module, found: str) -> UserError:
+    return UserError(
+        where=f"attention of {type(module).__name__}",
+        expected="an attention without further arguments",
+        found=found,
+        way_out="teach compiler/huggingface/hooks.py what they mean",
+    )
 
 
 def _split_mask(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
@@ -76,13 +87,19 @@ def _split_mask(mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None
 
 
 def _attend_to_latents(
-    module: Any, query: Tensor, latents: Tensor, keys: Tensor, mask: Tensor | None, scale: float
+    module: Any,
+    query: Tensor,
+    latents: Tensor,
+    keys: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    sinks: Tensor | None,
 ) -> Tensor:
     """Attention over latents with the up-projections absorbed: W_uk into the query, W_uv into the result."""
     plain, value = module.qk_nope_head_dim, module.v_head_dim
     weight = module.kv_b_proj.weight
     absorbed = marks.head_linear(query[..., :plain], weight, 0, plain, True)
-    attended = marks.latent_attention(absorbed, query[..., plain:], latents, keys, mask, scale)
+    attended = marks.latent_attention(absorbed, query[..., plain:], latents, keys, mask, scale, sinks)
     values: Tensor = marks.head_linear(attended, weight, plain, value, False)
     return values.transpose(1, 2)
 

@@ -10,6 +10,7 @@ from compiler.raising.found import NOTHING, Found, is_activation, is_position, o
 from compiler.raising.masks import Visible, visible_of
 from compiler.raising.patterns import Capture, Pattern, arguments_of, call, find, target_of
 from compiler.raising.program import Program, elements_of, module_path, not_understood, root_of, shape_of
+from compiler.raising.selection_rules import split_chosen
 
 X, POSITION = Capture("x"), Capture("position")
 
@@ -95,14 +96,15 @@ def _attention(
     if not is_activation(program, query) or not all(is_write(program, cache) for cache in caches):
         return NOTHING
     (heads, _, head_dim), (kv_heads, context, value_dim) = shape_of(query)[1:], shape_of(caches[1])[1:]
+    mask, chosen, ids = split_chosen(mask)
     visible = _visible(program, node, mask, context)
     if visible is None or (bias is not None and elements_of(bias) != heads * context):
         return NOTHING
     wide = value_dim if value_dim != head_dim else 0
-    more = tuple(one for one in (sinks, bias) if one is not None)
+    more = tuple(one for one in (sinks, bias, *ids) if one is not None)
     attributes = (
         *(heads, kv_heads, head_dim, context, visible.window, float(scale), wide),
-        *(visible.chunk, float(softcap), sinks is not None, bias is not None),
+        *(visible.chunk, float(softcap), sinks is not None, bias is not None, *chosen),
     )
     path = module_path(node)
     attention = Found(
@@ -143,18 +145,20 @@ def _visible(program: Program, node: Node, mask: Node | None, context: int) -> V
 
 
 def find_latent_attention(program: Program, node: Node) -> tuple[Found, ...]:
-    """pim.latent_attention(q, r, latents, keys, mask, scale)"""
-    query, rotary, latents, keys, mask, scale = arguments_of(node)
+    """pim.latent_attention(q, r, latents, keys, mask, scale, sinks)"""
+    query, rotary, latents, keys, mask, scale, *sinks = arguments_of(node)
+    sink = () if not sinks or sinks[0] is None else (weight_of(program, sinks[0]) or sinks[0],)
     if not (is_write(program, latents) and is_write(program, keys)):
         return NOTHING
     (heads, _, latent), (_, context, width) = shape_of(query)[1:], shape_of(keys)[1:]
+    mask, chosen, ids = split_chosen(mask)
     visible = _visible(program, node, mask, context)
     if visible is None or visible.chunk:
         return NOTHING
     path = module_path(node)
     assert program.position is not None
-    attributes = (heads, latent, width, context, visible.window, float(scale))
-    operands = (query, rotary, latents, keys, program.position)
+    attributes = (heads, latent, width, context, visible.window, float(scale), bool(sink), *chosen)
+    operands = (query, rotary, latents, keys, program.position, *sink, *ids)
     attention = Found(OpKind.LATENT_ATTENTION, operands, (node,), attributes, f"{path}.attention")
     return (append_of(program, (latents, keys), path), attention)
 

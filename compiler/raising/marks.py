@@ -60,17 +60,31 @@ def _attention_type(
 
 @custom_op("pim::latent_attention", mutates_args=())
 def latent_attention(
-    query: Tensor, rotary: Tensor, latents: Tensor, keys: Tensor, mask: Tensor | None, scale: float
+    query: Tensor,
+    rotary: Tensor,
+    latents: Tensor,
+    keys: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """Return softmax(scale (query c^T + rotary k^T)) c as [B, heads, 1, latent] over latents c and rotary keys k."""
     scores = scale * (query @ latents.transpose(2, 3) + rotary @ keys.transpose(2, 3))
     scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(-1) @ latents
+    if sinks is not None:
+        scores = torch.cat((scores, sinks.reshape(1, -1, 1, 1).expand(len(query), -1, 1, 1)), dim=-1)
+    return scores.softmax(-1)[..., : keys.shape[2]] @ latents
 
 
 @latent_attention.register_fake
 def _latent_attention_type(
-    query: Tensor, rotary: Tensor, latents: Tensor, keys: Tensor, mask: Tensor | None, scale: float
+    query: Tensor,
+    rotary: Tensor,
+    latents: Tensor,
+    keys: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     return torch.empty_like(query)
 

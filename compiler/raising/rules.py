@@ -21,6 +21,7 @@ from compiler.raising.explicit_attention import find_explicit_attention
 from compiler.raising.found import NOTHING, Found, Rule, is_activation, owner, weight_of
 from compiler.raising.patterns import Capture, arguments_of, call, find, target_of
 from compiler.raising.program import Program, elements_of, module_path, shape_of
+from compiler.raising.selection_rules import find_selected_blocks, find_selected_tokens
 
 X = Capture("x")
 GATED = call("mul", call("silu", Capture("gate")), Capture("up"))
@@ -165,6 +166,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "aten.scaled_dot_product_attention": (find_scaled_dot_product,),
     "aten.sum": (find_experts,),
     "aten.argmax": (find_sample,),
+    "getitem": (find_selected_tokens,),
+    "aten.masked_fill": (find_selected_blocks,),
     "pim.attention": (find_attention,),
     "pim.latent_attention": (find_latent_attention,),
     "pim.head_linear": (find_head_linear,),
