@@ -78,7 +78,8 @@ def family_points(workload: Workload, name: str) -> tuple[FamilyPoint, ...]:
 
 def _that_fits(problem: DecodeProblem, wanted: Mapping[str, Schedule], spare: Mapping[str, Schedule]) -> Fitting:
     """Return the wanted schedules, with the spare ones of as few operators as make room for all, and whose they are."""
-    chosen, replaced = dict(wanted), []
+    chosen = dict(wanted)
+    replaced: list[str] = []
     while not problem.legal(_encoded(problem, chosen)[None, :])[0]:
         left = [name for name in chosen if name not in replaced]
         if not left:

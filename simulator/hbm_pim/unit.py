@@ -71,7 +71,7 @@ class Resolved(NamedTuple):
     event: int
     instruction: int
     number: int
-    count: int = 1  # of multiplies over columns that follow each other
+    times: int = 1  # multiplies over columns that follow each other
 
     @property
     def where(self) -> str:
@@ -87,7 +87,7 @@ def execute_microkernels(flat: FlatProgram, channel: MicrokernelChannel, memory:
     run, issued = _Run(channel, memory), 0
     for command in _resolved(flat):
         run.command(command)
-        issued += command.count
+        issued += command.times
     return issued
 
 
@@ -304,9 +304,9 @@ class _Run:
     def _run_columns(self, command: Resolved) -> None:
         """Run multiplies over columns that follow each other: at once what takes different registers of sums."""
         done = 0
-        while done < command.count:
-            one = command._replace(column=command.column + done, number=command.number + done, count=1)
-            together = self._multiplied_together(one, command.count - done)
+        while done < command.times:
+            one = command._replace(column=command.column + done, number=command.number + done, times=1)
+            together = self._multiplied_together(one, command.times - done)
             if together == 1:
                 self._run_instruction(one)
             done += together
