@@ -34,7 +34,7 @@ def parsed(text: str) -> Body:
 
 def run_body(text: str, operands: Sequence[Tensor], precision: torch.dtype | None = None) -> list[Tensor]:
     """Return what a body returns; with a precision, casts to a floating type and new floating values have that one."""
-    body, done = parsed(text), []
+    body, done = parsed(text), list[Any]()
     for statement in body.statements:
         done.append(call_statement(statement, operands, done, precision))
     return [found_tensor(reference, operands, done) for reference in body.returned]
