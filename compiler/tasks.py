@@ -7,19 +7,20 @@ where the attentions that read them are one. Search and simulation work on tasks
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from compiler.graph import Attribute, Graph, Op, OpKind, TensorType
+from compiler.graph import ELEMENT_BYTES, Attribute, Graph, Op, OpKind, TensorType
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One unique operator; `inputs` and `results` are the types of its operands, weights included, in IR order.
 
-    `fixed` are the places of operands that follow from parameters alone, `copies` the different sets of weights, or of
-    caches and states, that its operators read: fewer than operators where layers share them. `reader` is the task of
-    the attention that reads the caches of a write.
+    `fixed` are the places of operands that follow from parameters alone, `fixed_bytes` what it takes to hold each: less
+    than its size where it repeats values. `copies` counts the different sets of weights, or of caches and states, that
+    its operators read: fewer than operators where layers share them. `reader` is the task of the attention that reads
+    the caches of a write.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Task:
     inputs: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
     fixed: tuple[int, ...]
+    fixed_bytes: tuple[int, ...]
     multiplicity: int
     copies: int
     reader: int | None = None
@@ -62,7 +64,8 @@ class TaskGraph:
         return {task.name: task for task in self.tasks}[name]
 
 
-Key = tuple[OpKind, tuple[tuple[str, Attribute], ...], tuple[TensorType, ...], tuple[TensorType, ...], tuple[int, ...]]
+Types = tuple[TensorType, ...]
+Key = tuple[OpKind, tuple[tuple[str, Attribute], ...], Types, Types, tuple[int, ...], tuple[int, ...]]
 Unique = tuple[Key, Key | None]  # an operator's, and that of the attention that reads what it writes
 
 ATTENTIONS = (OpKind.ATTENTION, OpKind.LATENT_ATTENTION)
@@ -80,7 +83,8 @@ KIND_NAMES = {OpKind.NORM: "rms_norm", OpKind.ADD: "residual_add", OpKind.LINEAR
 
 def tasks_of(graph: Graph) -> TaskGraph:
     """Return the tasks of a graph and its program order."""
-    types, fixed = graph.types(), _fixed_values(graph)
+    types = graph.types()
+    fixed = _fixed_values(graph, types)
     keys = {op.name: _key(op, types, fixed) for op in graph.ops}
     readers = _readers(graph)
     unique: list[Unique] = [(keys[op.name], keys.get(readers.get(op.name, ""))) for op in graph.ops]
@@ -102,19 +106,26 @@ def tasks_of(graph: Graph) -> TaskGraph:
     return TaskGraph(tasks, tuple(index_of[both] for both in unique), _dependencies(graph), _routings(graph))
 
 
-def _fixed_values(graph: Graph) -> set[str]:
-    """Return the names of weights, constants, and what computations make of these alone."""
-    fixed = {value.name for value in (*graph.weights, *graph.constants)}
+def _fixed_values(graph: Graph, types: Mapping[str, TensorType]) -> dict[str, int]:
+    """Return weights, constants, and what computations make of these alone, with the bytes that it takes to hold each.
+
+    A result that is larger than what it is made of is held as that, in the result's type: most repeat their values.
+    """
+    fixed = {value.name: value.type.bytes for value in (*graph.weights, *graph.constants)}
     for op in graph.ops:
-        if op.kind is OpKind.COMPUTE and fixed.issuperset(op.inputs):
-            fixed.update(result.name for result in op.results)
+        if op.kind is OpKind.COMPUTE and fixed.keys() >= set(op.inputs):
+            made_of = sum(types[name].elements for name in op.inputs)
+            for result in op.results:
+                elements = min(result.type.elements, made_of or result.type.elements)
+                fixed[result.name] = elements * ELEMENT_BYTES[result.type.dtype]
     return fixed
 
 
-def _key(op: Op, types: dict[str, TensorType], fixed: set[str]) -> Key:
+def _key(op: Op, types: Mapping[str, TensorType], fixed: Mapping[str, int]) -> Key:
     inputs = tuple(types[name] for name in op.inputs)
     places = tuple(place for place, name in enumerate(op.inputs) if name in fixed)
-    return op.kind, op.attributes, inputs, tuple(result.type for result in op.results), places
+    held = tuple(fixed[op.inputs[place]] for place in places)
+    return op.kind, op.attributes, inputs, tuple(result.type for result in op.results), places, held
 
 
 def _readers(graph: Graph) -> dict[str, str]:
@@ -127,7 +138,7 @@ def _readers(graph: Graph) -> dict[str, str]:
     return {op.name: readers[op.name] for op in graph.ops if op.kind is OpKind.KV_APPEND and op.name in readers}
 
 
-def _stored(op: Op, fixed: set[str]) -> tuple[str, ...]:
+def _stored(op: Op, fixed: Container[str]) -> tuple[str, ...]:
     """Return the names of what an operator needs a place for between steps."""
     if op.kind in CACHES:
         return op.inputs[CACHES[op.kind]]

@@ -321,12 +321,14 @@ def _body(task: Task) -> HostShape | FreeShape:
     states = _integer(task, "states") if task.kind is OpKind.RECURRENCE else 0
     if task.is_fixed or (cost.is_view and not states):
         return FreeShape(task.name)
+    held = dict(zip(task.fixed, task.fixed_bytes, strict=True))
+    read = sum(min(size, held.get(place, size)) for place, size in enumerate(cost.read_bytes))
     return HostShape(
         task.name,
-        cost.moved_bytes,
+        read + cost.written_bytes,
         cost.operations,
         cost.matrix_operations,
-        weight_bytes=sum(task.inputs[place].bytes for place in task.fixed),
+        weight_bytes=sum(task.fixed_bytes),
         state_bytes=sum(operand.bytes for operand in task.inputs[:states]),
     )
 

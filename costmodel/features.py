@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.attention import attention_geometry
+from compiler.attention import AttentionShape, attention_geometry
 from compiler.closed_form import TaskForm
 from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry
 from compiler.linear import LinearShape, linear_geometry
 from compiler.schedule import Place
-from compiler.workload import Schedulable
 
 Floats = NDArray[np.float64]
 PARTS = ("channel", "multiply", "rows", "boundaries", "registers", "activation_limit", "down", "up", "host")
@@ -34,7 +33,7 @@ def feature_names(kind: str) -> tuple[str, ...]:
     return ("log_bound", *SHARES, *sizes, *TIMING, *POOL, *SCHEDULE, *last)
 
 
-def features(shape: Schedulable, schedule: Any, table: DeviceTable, form: TaskForm) -> Floats:
+def features(shape: LinearShape | AttentionShape, schedule: Any, table: DeviceTable, form: TaskForm) -> Floats:
     """Return float[n, f] of one task under n candidates; the records hold arrays."""
     bound = np.maximum(form.bound, 1.0)
     columns: list[Any] = [np.log(bound), *(form.parts[name] / bound for name in PARTS)]

@@ -6,8 +6,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from compiler.attention import attention_geometry
+from compiler.numerics.attention import check_attention_case
 from compiler.numerics.check import check_attention, check_linear, numerics_of
 from compiler.numerics.emulation import ReductionOrder, emulate_linear, exact_linear
+from compiler.numerics.report import as_lowered
 from compiler.numerics.small_sizes import DECODE_STEPS, attention_cases, linear_cases
 from compiler.numerics.small_values import random_values
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, pool_shape
@@ -167,3 +170,15 @@ def test_gamma_counts_roundings() -> None:
     assert ReductionOrder(16, 8).gamma(16) == pytest.approx(2.0**-8 + 5 * 2.0**-24, rel=1e-3)
     spilled = ReductionOrder(16, 1, spills=True).gamma(16 * 4)
     assert spilled == pytest.approx((1 + 2.0**-8) ** 4 - 1, rel=1e-3)
+
+
+@pytest.mark.parametrize("widened", [-16, 24])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_values_may_be_narrower_or_wider_than_keys(blocks: int, widened: int) -> None:
+    pool = replace(pool_shape(BASE, 1), channels=0, rows=0)
+    schedule = AttentionSchedule(token_split=2, token_blocks=blocks, score_reuse=2)
+    for case in attention_cases(schedule, pool):
+        shape = replace(case.shape, value_dim=case.shape.head_dim + widened)
+        rows = 1 + int(attention_geometry(shape, case.schedule, case.pool).rows)
+        other = replace(case, shape=shape, pool=replace(case.pool, rows=rows))
+        assert check_attention_case(other, as_lowered) > 0
