@@ -34,11 +34,11 @@ def regions_of(program: Program, taken: Mapping[Node, Found], needed: set[Node])
 def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     """Return one region for each state that is left, or for several that share calls."""
     clusters: list[tuple[set[Node], list[tuple[Node, Node]]]] = []
-    allowed = set(left)
+    allowed, parameters = set(left), _from_parameters(program, left)
     for before, after in program.states.items():
         if after not in allowed:
             continue  # written by an operator, or left as it is
-        nodes = _cluster(before, after, left, allowed)
+        nodes = _cluster(before, after, left, allowed, parameters, program.batch)
         pairs = [(before, after)]
         for other in [one for one in clusters if one[0] & nodes]:
             clusters.remove(other)
@@ -51,7 +51,19 @@ def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     ]
 
 
-def _cluster(before: Node, after: Node, left: list[Node], allowed: set[Node]) -> set[Node]:
+def _from_parameters(program: Program, left: list[Node]) -> set[Node]:
+    """Return the calls that depend on nothing but parameters."""
+    found: set[Node] = set()
+    for node in left:
+        operands = node.all_input_nodes
+        if operands and all(one in program.weights or one in found for one in operands):
+            found.add(node)
+    return found
+
+
+def _cluster(
+    before: Node, after: Node, left: list[Node], allowed: set[Node], parameters: set[Node], batch: int
+) -> set[Node]:
     """Return the calls that tensors of the state's size go through, from the state on, and those that only feed them.
 
     What is read from the state is smaller and belongs to it, but not what is done with it then.
@@ -61,7 +73,8 @@ def _cluster(before: Node, after: Node, left: list[Node], allowed: set[Node]) ->
     for node in reversed(left):
         feeds = [user for user in node.users if target_of(user) not in NOISE]
         is_inner = bool(feeds) and all(user in nodes for user in feeds)
-        if is_inner and _size(node) >= size:
+        # What is made of parameters is the same for every sequence.
+        if is_inner and _size(node) * (batch if node in parameters else 1) >= size:
             nodes.add(node)
     return nodes
 
