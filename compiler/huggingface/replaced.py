@@ -175,16 +175,19 @@ def _zamba_mixer(
     cache.update_recurrent_state(state.to(before.dtype), module.layer_idx)
     read = torch.matmul(state.to(reads.dtype), reads.transpose(2, 3)).squeeze(-1) + inputs.squeeze(2) * module.D
     gated = read.view(batch, 1, -1) * nn.functional.silu(gate.reshape(batch, 1, -1))
-    return module.out_proj(gated.to(hidden_states.dtype))
+    projected: Tensor = module.out_proj(gated.to(hidden_states.dtype))
+    return projected
 
 
 def _zamba_convolution(module: Any, mixed: Tensor, cache: Any) -> Tensor:
     state = cache.get_conv_state(module.layer_idx, state_idx=0)
     kernel, bias = module.conv1d.weight.squeeze(1), module.conv1d.bias
     if state is not None:
-        return _own(module, "causal_conv1d_update")(mixed, state, kernel, bias, activation=module.activation)
+        update: Callable[..., Tensor] = _own(module, "causal_conv1d_update")
+        return update(mixed, state, kernel, bias, activation=module.activation)
     padded = cache.update_conv_state(mixed, module.layer_idx, conv_kernel_size=module.conv_kernel_size)
-    return _own(module, "causal_conv1d_fn")(padded, kernel, bias, activation=module.activation)[:, :, -1:]
+    whole: Callable[..., Tensor] = _own(module, "causal_conv1d_fn")
+    return whole(padded, kernel, bias, activation=module.activation)[:, :, -1:]
 
 
 def _own(module: nn.Module, function: str) -> Callable[..., Any]:

@@ -33,11 +33,11 @@ def regions_of(program: Program, taken: Mapping[Node, Found], needed: set[Node])
 def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     """Return one region for each state that is left, or for several that share calls."""
     clusters: list[tuple[set[Node], list[tuple[Node, Node]]]] = []
-    allowed = set(left)
+    allowed, parameters = set(left), _from_parameters(program, left)
     for before, after in program.states.items():
         if after not in allowed:
             continue  # written by an operator, or left as it is
-        nodes = _cluster(program, before, after, left, allowed)
+        nodes = _cluster(program, before, after, left, allowed, parameters)
         pairs = [(before, after)]
         for other in [one for one in clusters if one[0] & nodes]:
             clusters.remove(other)
@@ -50,7 +50,19 @@ def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     ]
 
 
-def _cluster(program: Program, before: Node, after: Node, left: list[Node], allowed: set[Node]) -> set[Node]:
+def _from_parameters(program: Program, left: list[Node]) -> set[Node]:
+    """Return the calls that depend on nothing but parameters."""
+    found: set[Node] = set()
+    for node in left:
+        operands = node.all_input_nodes
+        if operands and all(one in program.weights or one in found for one in operands):
+            found.add(node)
+    return found
+
+
+def _cluster(
+    program: Program, before: Node, after: Node, left: list[Node], allowed: set[Node], parameters: set[Node]
+) -> set[Node]:
     """Return the calls that tensors of the state's size go through, from the state on, and those that only feed them.
 
     What is read from the state is smaller and belongs to it, but not what is done with it then. What feeds it may be
@@ -59,9 +71,10 @@ def _cluster(program: Program, before: Node, after: Node, left: list[Node], allo
     size = elements_of(before)
     nodes = _reachable(before, size, allowed) | {after}
     for node in reversed(left):
-        feeds = [user for user in node.users if user in allowed]
-        is_inner = bool(feeds) and len(feeds) == len(node.users) and all(user in nodes for user in feeds)
-        if is_inner and (_size(node) * program.batch >= size or root_of(node) in program.weights):
+        is_inner = bool(node.users) and all(user in nodes for user in node.users)
+        # What is made of parameters is the same for every sequence.
+        large = _size(node) * (program.batch if node in parameters else 1) >= size
+        if is_inner and (large or root_of(node) in program.weights):
             nodes.add(node)
     return nodes
 

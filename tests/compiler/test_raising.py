@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from compiler.frontend import capture, import_model
 from compiler.graph import OpKind
 from compiler.interpreter import execute
+from compiler.raising import marks
 from compiler.raising.assemble import Raised, raise_program
 from compiler.raising.exporting import export_step
 from compiler.unmatched import unmatched_of
@@ -98,6 +99,51 @@ def test_a_matrix_that_is_read_by_no_operator_is_counted_with_its_source_line() 
     assert item.moved_bytes == 11 * 8 * 4
     assert "sum" in item.calls
     assert "test_raising.py" in item.source
+
+
+def test_a_vector_for_every_head_is_no_matrix() -> None:
+    assert not unmatched_of(raised(Step(lambda step, x: x * step.weight.view(2, 4).exp().view(8))).graph, {})
+
+
+def test_a_matrix_times_a_column_is_a_linear() -> None:
+    def body(step: nn.Module, x: Tensor) -> Tensor:
+        return torch.matmul(step.square, x.transpose(1, 2)).transpose(1, 2)
+
+    step = Step(body)
+    step.square = nn.Parameter(torch.randn(8, 8, generator=torch.Generator().manual_seed(0)))
+    assert_same_logits(step, OpKind.LINEAR)
+
+
+@pytest.mark.parametrize("shape", [(6, 4, 8), (24, 8)])
+def test_a_stack_of_matrices_may_be_stored_as_one(shape: tuple[int, ...]) -> None:
+    def body(step: nn.Module, x: Tensor) -> Tensor:
+        ids = torch.topk(x.squeeze(1)[:, :6], 2).indices
+        return marks.routed_linear(x, ids, step.stack.view(6, 4, 8), None, False).view(-1, 1, 8)
+
+    step = Step(body)
+    step.stack = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
+    assert_same_logits(step, OpKind.ROUTED_LINEAR)
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4), (8, 4)])
+def test_matrices_of_heads_may_be_stored_as_a_stack(shape: tuple[int, ...]) -> None:
+    def body(step: nn.Module, x: Tensor) -> Tensor:
+        return marks.head_linear(x.view(-1, 2, 1, 4), step.stack.view(8, 4), 0, 4, False).view(-1, 1, 8)
+
+    step = Step(body)
+    step.stack = nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
+    assert_same_logits(step, OpKind.HEAD_LINEAR)
+
+
+def assert_same_logits(step: Step, kind: OpKind) -> None:
+    """Assert that a step has an operator of a kind, leaves nothing unmatched and computes what the module does."""
+    graph = raised(step).graph
+    assert kind in [op.kind for op in graph.ops[1:-2]]
+    assert not unmatched_of(graph, {})
+    ids = torch.tensor([1, 5, 7])
+    values = execute(graph, {"ids": ids}, dict(step.named_parameters()), torch.float32)
+    expected = nn.functional.linear(step.body(step, step.table(ids).unsqueeze(1)).squeeze(1), step.table.weight)
+    torch.testing.assert_close(values[graph.ops[-1].inputs[0]], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_cache_write_that_no_attention_reads_is_counted() -> None:
