@@ -22,7 +22,9 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
     linear(x, weight..., bias...)                      x @ weight.T + bias for each part; weight is [part, in_features],
                                                        or [in_features, part] if `transposed`
     head_linear(x, weight)                             for each head h some rows, from `first` on, of its `rows` rows
-                                                       of the weight, W_h: W_h @ x_h, or x_h @ W_h if `transposed`
+                                                       of the weight, W_h: W_h @ x_h, or x_h @ W_h if `transposed`;
+                                                       the weight is [heads * rows, columns], or [heads, rows, columns]
+                                                       if `stacked`
     routed_linear(x, ids, weight, bias?)               for each of top_k choices the product of x, or of its part of x
                                                        unless `shared`, with weight[id]: [B, top_k * out_features]
     norm(x, weight)                                    root-mean-square norm of each of the `heads` groups of `width`
@@ -39,7 +41,8 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
                                                        window > 0, j > position - window or, if chunk > 0, those of the
                                                        same chunk; scores s become softcap * tanh(s / softcap) if
                                                        softcap > 0, a bias [heads or 1, context] is added to them, and
-                                                       each head's sink takes part in its softmax without a value; if
+                                                       each head's sink takes part in its softmax without a value, both
+                                                       with a leading B if they are computed `by_sequence`; if
                                                        `selected` > 0, only tokens are read whose block of `block` is
                                                        among ids [B, selectors, selected], each selector for its share
                                                        of the heads
@@ -134,6 +137,7 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("rows", int),
         ("first", int),
         ("transposed", bool),
+        ("stacked", bool),
     ),
     OpKind.ROUTED_LINEAR: (
         ("experts", int),
@@ -182,6 +186,7 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("selected", int),
         ("block", int),
         ("selectors", int),
+        ("by_sequence", bool),
     ),
     OpKind.LATENT_ATTENTION: (
         ("heads", int),
@@ -210,8 +215,11 @@ UNSELECTED: dict[str, Attribute] = {"selected": 0, "block": 1, "selectors": 1}
 # Attributes that are not printed, and need not be given, at these values.
 DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
     OpKind.LINEAR: {"transposed": False},
+    OpKind.HEAD_LINEAR: {"stacked": False},
     OpKind.KV_APPEND: {"value_dim": 0},
-    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False} | UNSELECTED,
+    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False}
+    | UNSELECTED
+    | {"by_sequence": False},
     OpKind.LATENT_ATTENTION: {"sinks": False} | UNSELECTED,
 }
 

@@ -109,7 +109,8 @@ def _linear(op: Op, batch: int) -> Signature:
 def _head_linear(op: Op, batch: int) -> Signature:
     heads, inputs, outputs = (op.integer(name) for name in ("heads", "in_features", "out_features"))
     columns = outputs if op.flag("transposed") else inputs
-    weight = _floats(heads * op.integer("rows"), columns)
+    rows = (heads, op.integer("rows")) if op.flag("stacked") else (heads * op.integer("rows"),)
+    weight = _floats(*rows, columns)
     return (_floats(batch, heads * inputs), weight), (_floats(batch, heads * outputs),)
 
 
@@ -162,8 +163,9 @@ def _attention(op: Op, batch: int) -> Signature:
     heads, kv_heads, context = (op.integer(name) for name in ("heads", "kv_heads", "context"))
     query = _floats(batch, heads * op.integer("head_dim"))
     caches = [_floats(batch, kv_heads, context, width) for width in (op.integer("head_dim"), value_dim(op))]
-    sinks = (_floats(heads),) if op.flag("sinks") else ()
-    bias = (_floats(heads, context),) if op.flag("bias") else ()
+    sequences = (batch,) if op.flag("by_sequence") else ()
+    sinks = (_floats(*sequences, heads),) if op.flag("sinks") else ()
+    bias = (_floats(*sequences, heads, context),) if op.flag("bias") else ()
     operands = (query, *caches, _indices(1), *sinks, *bias, *_ids(op, batch))
     return operands, (_floats(batch, heads * value_dim(op)),)
 

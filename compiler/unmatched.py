@@ -1,6 +1,7 @@
 """Memory-bound work that no operator describes: what a faithful graph must not hide, counted and located.
 
-A computation may work on activations, vectors and constants: they are small. One that reads a matrix of weights, a
+A computation may work on activations, vectors and constants: they are small, as are parameters of no more elements than
+the widest input of a linear, such as a factor for every element of all heads. One that reads a matrix of weights, a
 cache or a state moves bytes that schedules and traffic know nothing of; so does a recurrence whose form is not known.
 """
 
@@ -29,6 +30,8 @@ def unmatched_of(graph: Graph, sources: Mapping[str, str]) -> tuple[Unmatched, .
     weights = {value.name for value in graph.weights}
     states = {value.name for value in graph.inputs[2:]}
     states |= {result.name for op in graph.ops if op.kind in WRITTEN for result in _states_after(op)}
+    small = max((op.integer("in_features") for op in graph.ops if op.kind is OpKind.LINEAR), default=0)
+    weights = {name for name in weights if types[name].elements > small}
     found = []
     for op in graph.ops:
         moved = _moved(op, types, weights, states)
