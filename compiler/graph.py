@@ -42,7 +42,8 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
                                                        window > 0, j > position - window or, if chunk > 0, those of the
                                                        same chunk; scores s become softcap * tanh(s / softcap) if
                                                        softcap > 0, a bias [heads or 1, context] is added to them, and
-                                                       each head's sink takes part in its softmax without a value; if
+                                                       each head's sink takes part in its softmax without a value, both
+                                                       with a leading B if they are computed `by_sequence`; if
                                                        `selected` > 0, only tokens are read whose block of `block` is
                                                        among ids [B, selectors, selected], each selector for its share
                                                        of the heads
@@ -187,6 +188,7 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("selected", int),
         ("block", int),
         ("selectors", int),
+        ("by_sequence", bool),
     ),
     OpKind.LATENT_ATTENTION: (
         ("heads", int),
@@ -218,7 +220,9 @@ DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
     OpKind.HEAD_LINEAR: {"stacked": False},
     OpKind.ROUTED_LINEAR: {"flat": False},
     OpKind.KV_APPEND: {"value_dim": 0},
-    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False} | UNSELECTED,
+    OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False}
+    | UNSELECTED
+    | {"by_sequence": False},
     OpKind.LATENT_ATTENTION: {"sinks": False} | UNSELECTED,
 }
 

@@ -146,10 +146,10 @@ def _attention(op: Op, operands: Operands) -> Operands:
     if op.number("softcap"):
         scores = op.number("softcap") * torch.tanh(scores / op.number("softcap"))
     if op.flag("bias"):
-        scores = scores + more.pop()[:, first:end].reshape(1, kv_heads, -1, end - first)
+        scores = scores + more.pop()[..., first:end].reshape(-1, *scores.shape[1:])
     scores = _of_chosen(op, scores.flatten(1, 2), ids, first).reshape(scores.shape)
     if op.flag("sinks"):
-        sinks = more.pop().reshape(1, kv_heads, -1, 1).expand(len(query), -1, -1, -1)
+        sinks = more.pop().reshape(-1, *scores.shape[1:3], 1).expand(len(query), -1, -1, -1)
         weights = torch.cat((scores, sinks), dim=-1).softmax(-1)[..., :-1]
     else:
         weights = scores.softmax(-1)

@@ -164,8 +164,9 @@ def _attention(op: Op, batch: int) -> Signature:
     heads, kv_heads, context = (op.integer(name) for name in ("heads", "kv_heads", "context"))
     query = _floats(batch, heads * op.integer("head_dim"))
     caches = [_floats(batch, kv_heads, context, width) for width in (op.integer("head_dim"), value_dim(op))]
-    sinks = (_floats(heads),) if op.flag("sinks") else ()
-    bias = (_floats(heads, context),) if op.flag("bias") else ()
+    sequences = (batch,) if op.flag("by_sequence") else ()
+    sinks = (_floats(*sequences, heads),) if op.flag("sinks") else ()
+    bias = (_floats(*sequences, heads, context),) if op.flag("bias") else ()
     operands = (query, *caches, _indices(1), *sinks, *bias, *_ids(op, batch))
     return operands, (_floats(batch, heads * value_dim(op)),)
 

@@ -1,8 +1,9 @@
 """Memory-bound work that no operator describes: what a faithful graph must not hide, counted and located.
 
-A computation may work on activations, vectors and constants: they are small. So is a weight with no more elements than
-an activation beside it, such as a vector for every head. One that reads a matrix of weights, a cache or a
-state moves bytes that schedules and traffic know nothing of; so does a recurrence whose form is not known.
+A computation may work on activations, vectors and constants: they are small, as are parameters of no more elements than
+an activation beside them or than the widest input of a linear. A computation on weights alone is done once, when they
+are loaded, and its result counts as a weight. One that reads a matrix of weights, a cache or a state moves bytes that
+schedules and traffic know nothing of; so does a recurrence whose form is not known.
 """
 
 from collections.abc import Mapping
@@ -27,11 +28,17 @@ class Unmatched:
 def unmatched_of(graph: Graph, sources: Mapping[str, str]) -> tuple[Unmatched, ...]:
     """Return the operators of a graph that are memory-bound without being understood, in program order."""
     types, batch = graph.types(), graph.inputs[0].type.shape[0]
-    matrices = {value.name for value in graph.weights if _is_matrix(value.type)}
+    small = max((op.integer("in_features") for op in graph.ops if op.kind is OpKind.LINEAR), default=0)
+    weights = {value.name for value in graph.weights}
+    matrices = {value.name for value in graph.weights if _is_matrix(value.type) and value.type.elements > small}
     states = {value.name for value in graph.inputs[2:]}
     states |= {result.name for op in graph.ops if op.kind in WRITTEN for result in _states_after(op)}
     found = []
     for op in graph.ops:
+        if op.kind is OpKind.COMPUTE and op.inputs and weights.issuperset(op.inputs):
+            weights |= {result.name for result in op.results}
+            matrices |= {result.name for result in op.results if not matrices.isdisjoint(op.inputs)}
+            continue
         moved = _moved(op, types, matrices, states, batch)
         if moved:
             calls = " ".join(dict.fromkeys(one.split(".")[1] for one in op.text("body").split() if "aten." in one))

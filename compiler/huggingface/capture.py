@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
-from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedConfig, PreTrainedModel
-from transformers.cache_utils import Cache
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from compiler.huggingface import hooks
 from compiler.huggingface.cache import CapturedLayer, LayerShapes, shapes_of
+from compiler.huggingface.carriers import carrier_of
 from compiler.huggingface.converting import conversions_replace_parameters
 from compiler.huggingface.lifting import lifted_functions
 from compiler.huggingface.quiet import quiet
@@ -59,17 +59,19 @@ class DecodeStep(nn.Module):
             for shapes, tensors in zip(self.layers, held, strict=True)
         ]
         with lifted_functions(self.model.dtype == torch.float64):
-            logits = _logits(self.model, token_ids.unsqueeze(1), position, Cache(layers=cached))
+            carrier = carrier_of(self.model)
+            given = carrier.given(self.model, cached)
+            logits = _decoded(self.model, token_ids.unsqueeze(1), position, given).logits[:, -1]
+            carrier.keep(self.model, cached, given)
         return logits.argmax(-1), {one.name: held[one.layer][one.role] for one in self.states}
 
 
-def _logits(model: PreTrainedModel, token_ids: Tensor, position: Tensor, cache: Any) -> Tensor:
+def _decoded(model: PreTrainedModel, token_ids: Tensor, position: Tensor, carried: Any) -> Any:
     names = inspect.signature(model.forward).parameters
-    named: dict[str, Any] = {"cache" if "cache" in names else "past_key_values": cache, "use_cache": True}
+    named: dict[str, Any] = {carrier_of(model).argument(model): carried, "use_cache": True}
     if "position_ids" in names:
         named["position_ids"] = position.unsqueeze(0).expand(len(token_ids), 1)
-    logits: Tensor = model(input_ids=token_ids, **named).logits[:, -1]
-    return logits
+    return model(input_ids=token_ids, **named)
 
 
 def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
@@ -77,7 +79,8 @@ def build(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
     hooks.register()
     # Its checks look at values, which there are none of on the meta device.
     torch.distributions.Distribution.set_default_validate_args(False)
-    with quiet(), WITHOUT_VALUES, conversions_replace_parameters():
+    lifted = lifted_functions(dtype == torch.float64)
+    with quiet(), WITHOUT_VALUES, lifted, conversions_replace_parameters():
         model = AutoModelForCausalLM.from_config(config, attn_implementation=_attention_of(config), dtype=dtype)
     model.eval().requires_grad_(False)
     hooks.prepare(model)
@@ -95,11 +98,13 @@ def _attention_of(config: PreTrainedConfig) -> str:
 
 def layers_of(model: PreTrainedModel, batch: int, context: int) -> list[LayerShapes]:
     """Return what each layer of the model's own cache holds, found by decoding one token on the meta device."""
-    cache = DynamicCache(config=model.config)
+    carrier = carrier_of(model)
+    given = carrier.first(model)
     lifted = lifted_functions(model.dtype == torch.float64)
     with quiet(), torch.no_grad(), WITHOUT_VALUES, lifted:
-        _logits(model, torch.empty((batch, 1), dtype=torch.int64), torch.zeros(1, dtype=torch.int64), cache)
-    return [shapes_of(layer, context) for layer in cache.layers]
+        token_ids, position = torch.empty((batch, 1), dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+        output = _decoded(model, token_ids, position, given)
+        return [shapes_of(layer, context) for layer in carrier.layers_after(model, given, output)]
 
 
 def capture(model: PreTrainedModel, batch: int, context: int) -> ExportedProgram:

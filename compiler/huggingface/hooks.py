@@ -66,8 +66,20 @@ def attend(
         if bias is not None or softcap:
             raise _not_understood(module, "a bias or a soft cap of latent attention")
         return _attend_to_latents(module, query, key, value, attention_mask, float(scale), sinks), None
+    if attention_mask is None and bias is None and sinks is None and not getattr(module, "is_causal", True):
+        return _attend_to_activations(module, query, key, value, float(scale)), None
     mask, bias = _split_mask(attention_mask, bias)
     return marks.attention(query, key, value, mask, sinks, bias, float(scale), float(softcap or 0.0)), None
+
+
+def _attend_to_activations(module: Any, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """Attention without a cache, as over the outputs of earlier layers; queries that are parameters are a linear."""
+    learnt = getattr(module, "query", None)
+    if isinstance(learnt, nn.Parameter) and learnt.ndim > 1:
+        scores = nn.functional.linear(key, learnt.to(key.dtype)).transpose(2, 3) * scale
+    else:
+        scores = torch.matmul(query, key.transpose(2, 3)) * scale
+    return torch.matmul(scores.softmax(-1), value).transpose(1, 2)
 
 
 def _not_understood(module: nn.Module, found: str) -> UserError:

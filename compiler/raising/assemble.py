@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from compiler.bodies import print_body
 from compiler.graph import Attribute, Graph, Op, OpKind, TensorType, Value, make_attributes
+from compiler.raising.cleaning import clean
 from compiler.raising.found import Found, flat_type
 from compiler.raising.patterns import target_of
 from compiler.raising.program import Program, is_tensor, module_path, program_of, root_of, source_line
@@ -38,6 +39,7 @@ def raise_program(exported: ExportedProgram, name: str, prefix: str = "") -> Rai
     The step's inputs must be the token ids [B], the position [1], then caches and states. Names of modules lose the
     prefix of the module that wraps the model.
     """
+    clean(exported)
     program = program_of(exported, prefix)
     taken = _apply_rules(program)
     needed = _needed(program, taken)

@@ -98,13 +98,19 @@ def _attention(
     (heads, _, head_dim), (kv_heads, context, value_dim) = shape_of(query)[1:], shape_of(caches[1])[1:]
     mask, chosen, ids = split_chosen(mask)
     visible = _visible(program, node, mask, context)
-    if visible is None or (bias is not None and elements_of(bias) != heads * context):
+    sizes = (heads * context, program.batch * heads * context)
+    # Sinks and a bias are parameters, or both are computed for every sequence.
+    by_sequence = program.batch > 1 and any(
+        one is not None and elements_of(one) == program.batch * size
+        for one, size in ((sinks, heads), (bias, heads * context))
+    )
+    if visible is None or (bias is not None and elements_of(bias) not in sizes):
         return NOTHING
     wide = value_dim if value_dim != head_dim else 0
     more = tuple(one for one in (sinks, bias, *ids) if one is not None)
     attributes = (
         *(heads, kv_heads, head_dim, context, visible.window, float(scale), wide),
-        *(visible.chunk, float(softcap), sinks is not None, bias is not None, *chosen),
+        *(visible.chunk, float(softcap), sinks is not None, bias is not None, *chosen, by_sequence),
     )
     path = module_path(node)
     attention = Found(

@@ -91,14 +91,17 @@ def _latent_attention_type(
 
 @custom_op("pim::head_linear", mutates_args=())
 def head_linear(x: Tensor, weight: Tensor, first: int, count: int, transposed: bool) -> Tensor:
-    """Return for every head of x [B, heads, 1, width] the product with `count` rows of its part of the weight."""
-    matrices = weight.view(x.shape[1], -1, weight.shape[1])[:, first : first + count]
+    """Return for every head of x [B, heads, 1, width] the product with `count` rows of its part of the weight.
+
+    The parts are rows of one matrix, or one matrix a head.
+    """
+    matrices = weight.view(x.shape[1], -1, weight.shape[-1])[:, first : first + count]
     return x @ (matrices if transposed else matrices.transpose(1, 2))
 
 
 @head_linear.register_fake
 def _head_linear_type(x: Tensor, weight: Tensor, first: int, count: int, transposed: bool) -> Tensor:
-    return x.new_empty((*x.shape[:3], weight.shape[1] if transposed else count))
+    return x.new_empty((*x.shape[:3], weight.shape[-1] if transposed else count))
 
 
 @custom_op("pim::routed_linear", mutates_args=())

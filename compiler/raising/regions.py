@@ -33,11 +33,12 @@ def regions_of(program: Program, taken: Mapping[Node, Found], needed: set[Node])
 def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     """Return one region for each state that is left, or for several that share calls."""
     clusters: list[tuple[set[Node], list[tuple[Node, Node]]]] = []
-    allowed, parameters = set(left), _from_parameters(program, left)
+    allowed = set(left)
+    prepared = _of_weights_alone(program, left)
     for before, after in program.states.items():
         if after not in allowed:
             continue  # written by an operator, or left as it is
-        nodes = _cluster(program, before, after, left, allowed, parameters)
+        nodes = _cluster(before, after, left, allowed, prepared)
         pairs = [(before, after)]
         for other in [one for one in clusters if one[0] & nodes]:
             clusters.remove(other)
@@ -50,31 +51,28 @@ def _recurrences(program: Program, left: list[Node]) -> list[Region]:
     ]
 
 
-def _from_parameters(program: Program, left: list[Node]) -> set[Node]:
-    """Return the calls that depend on nothing but parameters."""
+def _of_weights_alone(program: Program, left: list[Node]) -> set[Node]:
+    """Return the calls that depend on nothing but parameters, such as the views of a convolution's."""
     found: set[Node] = set()
     for node in left:
         operands = node.all_input_nodes
-        if operands and all(one in program.weights or one in found for one in operands):
+        if operands and all(one in found or one in program.weights for one in operands):
             found.add(node)
     return found
 
 
-def _cluster(
-    program: Program, before: Node, after: Node, left: list[Node], allowed: set[Node], parameters: set[Node]
-) -> set[Node]:
+def _cluster(before: Node, after: Node, left: list[Node], allowed: set[Node], prepared: set[Node]) -> set[Node]:
     """Return the calls that tensors of the state's size go through, from the state on, and those that only feed them.
 
-    What is read from the state is smaller and belongs to it, but not what is done with it then. What feeds it may be
-    shared by the sequences of a batch; views of weights, as of a convolution's, belong to the one that reads them.
+    What is read from the state is smaller and belongs to it, but not what is done with it then. What is made of
+    parameters alone (`prepared`) belongs to the only one that reads it.
     """
     size = elements_of(before)
     nodes = _reachable(before, size, allowed) | {after}
     for node in reversed(left):
-        is_inner = bool(node.users) and all(user in nodes for user in node.users)
-        # What is made of parameters is the same for every sequence.
-        large = _size(node) * (program.batch if node in parameters else 1) >= size
-        if is_inner and (large or root_of(node) in program.weights):
+        feeds = [user for user in node.users if user in allowed]
+        is_inner = bool(feeds) and len(feeds) == len(node.users) and all(user in nodes for user in feeds)
+        if is_inner and (_size(node) >= size or node in prepared):
             nodes.add(node)
     return nodes
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from compiler.graph import OpKind
+from compiler.graph import UNSELECTED, Attribute, OpKind
 from compiler.raising.found import NOTHING, Found, is_activation, is_position
 from compiler.raising.masks import evaluated
 from compiler.raising.patterns import Call, Capture, Match, call, find, target_of
@@ -44,10 +44,10 @@ def _blocks(scores: Call) -> Call:
 BLOCKS = (_blocks(BLOCK_SCORES), _blocks(PADDED))
 
 
-def split_chosen(mask: Node | None) -> tuple[Node | None, tuple[int, ...], tuple[Node, ...]]:
+def split_chosen(mask: Node | None) -> tuple[Node | None, tuple[Attribute, ...], tuple[Node, ...]]:
     """Return a mask without its choice, then the choice: selected, block and selectors as attributes, and the ids."""
     if mask is None or target_of(mask) != "pim.chosen":
-        return mask, (), ()
+        return mask, tuple(UNSELECTED.values()), ()
     plain, ids, block = mask.args
     assert isinstance(plain, Node)
     assert isinstance(ids, Node)
