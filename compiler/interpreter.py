@@ -188,7 +188,8 @@ def _select(op: Op, operands: Operands) -> Operands:
     scores = op.number("scale") * torch.einsum("bhd,btd->bht", query.reshape(len(query), op.integer("heads"), -1), keys)
     if weights:
         scores = torch.einsum("bh,bht->bt", weights[0], scores.relu()).unsqueeze(1)
-    blocks = torch.stack([part.amax(-1) for part in scores.split(block, dim=-1)], dim=-1)
+    starts = range(0, scores.shape[-1], block)
+    blocks = torch.stack([scores[..., start : start + block].amax(-1) for start in starts], dim=-1)
     if op.integer("local"):
         blocks[..., -op.integer("local") :] = torch.inf
     chosen = blocks.topk(min(selected, blocks.shape[-1])).indices

@@ -14,9 +14,11 @@ def chosen_mask(module: Any, mask: Tensor | None, indices: Tensor | None, block_
     """Return the mask of an attention with its choice: tokens [B, 1, k], or blocks of tokens [B, heads, 1, k]."""
     assert mask is not None
     if indices is not None:
-        return selection_marks.chosen(mask, indices.long(), 1)
+        chosen: Tensor = selection_marks.chosen(mask, indices.long(), 1)
+        return chosen
     assert block_indices is not None
-    return selection_marks.chosen(mask, block_indices.squeeze(2), module.indexer.block_size)
+    chosen = selection_marks.chosen(mask, block_indices.squeeze(2), module.indexer.block_size)
+    return chosen
 
 
 @contextmanager

@@ -88,8 +88,10 @@ def find_selected_tokens(program: Program, node: Node) -> tuple[Found, ...]:
 def find_selected_blocks(program: Program, node: Node) -> tuple[Found, ...]:
     """select of blocks: for every head those with the largest scores and the newest ones"""
     found = next((match for one in BLOCKS if (match := find(one, node))), None)
-    append = found and _index_append(program, found, node)
-    if found is None or append is None:
+    if found is None:
+        return NOTHING
+    append = _index_append(program, found, node)
+    if append is None:
         return NOTHING
     q, (*_, block) = found.captures["q"], found.captures["shape"]
     _, heads, _, width = shape_of(q)

@@ -144,3 +144,11 @@ def test_a_selection_of_the_whole_context_reads_it_once() -> None:
 def test_ids_have_a_row_for_every_selector() -> None:
     select = op(OpKind.SELECT, 4, 16, 80, 2, 8, 1, 1.0, False)
     assert SIGNATURES[OpKind.SELECT](select, 3)[1][0].shape == (3, 4, 2)
+
+
+def test_a_bias_of_each_sequence_is_added_to_its_own_scores() -> None:
+    values = torch.tensor([1.0, 2.0, 3.0]).reshape(1, 1, 3, 1).expand(2, 1, 3, 1)
+    bias = torch.tensor([[[100.0, 0.0, 0.0]], [[0.0, 0.0, 100.0]]])
+    operands = [torch.zeros(2, 1), torch.zeros(2, 1, 3, 1), values, torch.tensor([2]), bias]
+    more = (0, 0, 0.0, False, True, 0, 1, 1, True)
+    assert run(OpKind.ATTENTION, operands, 1, 1, 1, 3, 0, 1.0, *more)[0].flatten().tolist() == [1.0, 3.0]

@@ -8,8 +8,19 @@ from compiler.graph import OpKind
 from compiler.huggingface.comparison import compare
 
 LIMIT = 1e-12
-# Types, batch and steps: past the tokens that an indexer selects (12), past windows, past blocks.
-CASES = (("nemotron_h", 3, 12), ("deepseek_v32", 3, 20), ("hy_v4", 1, 20), ("minimax_m3_vl_text", 3, 34))
+# Types, batch and steps: past the tokens that an indexer selects (12), past windows (of 8 tokens), past blocks.
+CASES = (
+    ("nemotron_h", 3, 12),
+    ("deepseek_v32", 3, 20),
+    ("hy_v4", 1, 20),
+    ("minimax_m3_vl_text", 3, 34),
+    ("inkling2_text", 3, 20),
+    ("zaya", 1, 12),
+    ("minimax", 3, 12),
+    ("rwkv", 3, 12),
+    ("recurrent_gemma", 3, 12),
+    ("xlstm", 1, 12),
+)
 
 
 @pytest.mark.parametrize(("model_type", "batch", "steps"), CASES)
