@@ -66,7 +66,7 @@ class MiniMaxCarrier(Carrier):
         return _CapturedMiniMaxCache(layers)
 
 
-class _CapturedMiniMaxCache(MiniMaxCache):
+class _CapturedMiniMaxCache(MiniMaxCache):  # type: ignore[misc]
     def __init__(self, layers: list[CapturedLayer]) -> None:
         super().__init__()
         self.layers = list(layers)

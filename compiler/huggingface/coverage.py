@@ -2,8 +2,8 @@
 
 A type counts as covered where its tiny model imports, no memory-bound work is left unmatched, and the interpreted graph
 follows eager transformers over all steps: at batch 1 and 3 in float64 and, with the experts pinned, in float32 and in
-bfloat16. Roundings of bfloat16 add up differently in every model, so that its limit is measured too: what eager bfloat16
-differs by from eager float32 on the same weights and experts.
+bfloat16. Roundings of bfloat16 add up differently in every model, so that its limit is measured too: what eager
+bfloat16 differs by from eager float32 on the same weights and experts.
 """
 
 from collections.abc import Iterator, Sequence
