@@ -49,7 +49,7 @@ class MiniMaxCarrier(Carrier):
     def first(self, model: PreTrainedModel) -> Any:
         """Return an empty cache of the type."""
         del model
-        return MiniMaxCache()
+        return _new(MiniMaxCache)
 
     def layers_after(self, model: PreTrainedModel, given: Any, output: Any) -> Sequence[Any]:
         """Return the layers, with the matrix as a recurrent state."""
@@ -63,20 +63,24 @@ class MiniMaxCarrier(Carrier):
     def given(self, model: PreTrainedModel, layers: list[CapturedLayer]) -> Any:
         """Return a cache of the type over the captured layers."""
         del model
-        return _CapturedMiniMaxCache(layers)
+        cache = _new(_CapturedMiniMaxCache)
+        cache.layers, cache.captured = list(layers), layers
+        return cache
 
 
-class _CapturedMiniMaxCache(MiniMaxCache):  # type: ignore[misc]
-    def __init__(self, layers: list[CapturedLayer]) -> None:
-        super().__init__()
-        self.layers = list(layers)
+def _new(kind: Any) -> Any:
+    """Return an object of a class without type annotations."""
+    return kind()
+
+
+class _CapturedMiniMaxCache(MiniMaxCache):
+    captured: list[CapturedLayer]
 
     def set_linear_cache(self, layer_idx: int, linear_cache: Tensor) -> None:
-        self.layers[layer_idx].update_recurrent_state(linear_cache)
+        self.captured[layer_idx].update_recurrent_state(linear_cache)
 
     def get_linear_cache(self, layer_idx: int) -> Tensor:
-        state: Tensor = self.layers[layer_idx].tensors["recurrent_0"]
-        return state
+        return self.captured[layer_idx].tensors["recurrent_0"]
 
 
 class RwkvCarrier(Carrier):

@@ -12,10 +12,10 @@ LIMIT = 1e-12
 CASES = (
     ("nemotron_h", 3, 12),
     ("deepseek_v32", 3, 20),
-    ("hy_v4", 1, 20),
-    ("minimax_m3_vl_text", 3, 34),
-    ("inkling2_text", 3, 20),
-    ("zaya", 1, 12),
+    pytest.param("hy_v4", 1, 20, marks=pytest.mark.slow),
+    pytest.param("minimax_m3_vl_text", 3, 34, marks=pytest.mark.slow),
+    pytest.param("inkling2_text", 3, 20, marks=pytest.mark.slow),
+    pytest.param("zaya", 1, 12, marks=pytest.mark.slow),
     ("minimax", 3, 12),
     ("rwkv", 3, 12),
     ("recurrent_gemma", 3, 12),
@@ -31,6 +31,7 @@ def test_a_type_is_exact_and_hides_no_memory_bound_work(model_type: str, batch: 
     assert len(comparison.differences) == steps
 
 
+@pytest.mark.slow
 def test_layers_share_the_tokens_that_an_earlier_one_selected() -> None:
     graph = compare("hy_v4", 2).graph
     kinds = [op.kind for op in graph.ops]
