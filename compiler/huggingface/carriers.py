@@ -73,7 +73,7 @@ def _new(kind: Any) -> Any:
     return kind()
 
 
-class _CapturedMiniMaxCache(MiniMaxCache):
+class _CapturedMiniMaxCache(MiniMaxCache):  # type: ignore[misc]
     captured: list[CapturedLayer]
 
     def set_linear_cache(self, layer_idx: int, linear_cache: Tensor) -> None:

@@ -208,8 +208,8 @@ def test_states_of_mamba_are_read_and_written_once() -> None:
     matrices = config.hidden_size * (inner + channels + config.num_heads) + inner * config.hidden_size
     # The convolution slides over the state and the new value: two positions.
     convolution = 2 * 2 * channels * config.conv_kernel
-    # Decay, addition of the input, and the product with C.
-    layer = 2 * matrices + convolution + 2 * state + 2 * state
+    # The factor exp(dt A) and the input dt B x, two operations each, decay, addition, the product with C; A itself.
+    layer = 2 * matrices + convolution + 6 * state + 2 * state + 2 * config.num_heads
     assert traffic.flops_per_token == 2 * layer + 2 * config.hidden_size * config.vocab_size
 
 

@@ -22,9 +22,10 @@ from configs.number_format import NumberFormat
 
 pytest.importorskip("transformers")
 
+MORE = ("llama", "gemma2", "qwen3_moe", "jamba", "phi3", "falcon", "olmo2")
 MODELS = (
-    *("llama", "gemma2", "gemma3_text", "gpt_oss", "qwen3_moe", "deepseek_v3"),
-    *("mamba2", "jamba", "qwen3_next", "phi3", "falcon", "olmo2"),
+    *("gemma3_text", "gpt_oss", "deepseek_v3", "mamba2", "qwen3_next"),
+    *(pytest.param(one, marks=pytest.mark.slow) for one in MORE),
 )
 
 

@@ -65,6 +65,7 @@ def largest_difference(found: Raised, graph: Graph, model_type: str) -> float:
     return float(torch.stack(differences).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_type", TYPES)
 def test_a_type_is_exact_and_nothing_memory_bound_is_left(model_type: str) -> None:
     found = raised(model_type)
