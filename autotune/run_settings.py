@@ -8,7 +8,9 @@ from typing import Any
 from autotune.problem import HARDWARE_GROUP, Knob
 from compiler.workload import StoredFormats
 from configs.errors import UserError
+from configs.model_config import config_fields
 from configs.number_format import CACHE_STORAGE, STORAGE, NumberFormat, Storage
+from configs.quantization import Quantization, quantization_of
 
 RUN_FILE = "run.yaml"
 AUTO = "auto"
@@ -62,8 +64,17 @@ class RunSettings:
         return f"{self.model}, batch {self.batch}, context {self.context}{several}, {formats},"
 
     def formats(self) -> StoredFormats:
-        """Return what weights and caches are stored as; raises UserError for a format that is not known."""
-        return StoredFormats(_format("--weights", self.weights, STORAGE), _format("--kv", self.kv, CACHE_STORAGE))
+        """Return what weights and caches are stored as: as the checkpoint says, where it is quantised.
+
+        Raises UserError for a format that is not known, and for one that the checkpoint contradicts.
+        """
+        weights, cache = _format("--weights", self.weights, STORAGE), _format("--kv", self.kv, CACHE_STORAGE)
+        quantization = _quantization(self.model)
+        if quantization is None:
+            return StoredFormats(weights, cache)
+        from compiler.checkpoint.chosen import chosen_formats
+
+        return chosen_formats(quantization, _unless_default(weights), _unless_default(cache))
 
     def device_count(self) -> int | None:
         """Return how many devices were asked for; None stands for as many as needed."""
@@ -77,6 +88,17 @@ class RunSettings:
             found=repr(self.devices),
             way_out="give one of these",
         )
+
+
+def _quantization(model: str) -> Quantization | None:
+    """Return how a checkpoint's configuration says it is stored; None for models without one."""
+    if not Path(model).exists():
+        return None
+    return quantization_of(config_fields(model))
+
+
+def _unless_default(found: NumberFormat) -> NumberFormat | None:
+    return None if found is NumberFormat.BF16 else found
 
 
 def _format(option: str, text: str, known: Mapping[NumberFormat, Storage]) -> NumberFormat:

@@ -166,7 +166,7 @@ class _Assembly:
             value if value.type.shape == slot.shape else self._viewed(value, slot.shape)
             for value, slot in zip(operands, slots, strict=True)
         ]
-        names = [one.removeprefix(self.program.prefix) for one in _result_names(found)]
+        names = _result_names(found)
         defined = []
         for node, name, slot in zip(found.results, names, results, strict=True):
             self.values[node] = Value(self._fresh(name), TensorType(flat_type(self.program, node).dtype, slot.shape))
@@ -216,7 +216,7 @@ class _Assembly:
 
     def _region_names(self, region: Region, results: Sequence[Node], role: str) -> list[str]:
         states = {after: before for before, after in region.states}
-        path = module_path(region.nodes[-1]).removeprefix(self.program.prefix)
+        path = module_path(region.nodes[-1])
         return [
             f"{self.values[states[node]].name}.after" if node in states else f"{path}.{role}" if path else role
             for node in results

@@ -37,7 +37,6 @@ class Program:
     states: Mapping[Node, Node]
     returned: tuple[Node, ...]
     batch: int
-    prefix: str = ""
     visible: dict[Node, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -52,6 +51,9 @@ def program_of(exported: ExportedProgram, prefix: str = "") -> Program:
     Its inputs must be the token ids [B], the position [1], then caches and states. States that the step returns, or
     that it changed in place, are paired with their inputs in order. Raises UserError on types that a graph has not.
     """
+    for node in exported.graph.nodes:
+        stack = node.meta.get("nn_module_stack", {})
+        node.meta["nn_module_stack"] = {key: (path.removeprefix(prefix), kind) for key, (path, kind) in stack.items()}
     weights: dict[Node, Value] = {}
     constants: dict[Node, Value] = {}
     inputs: dict[Node, Value] = {}
@@ -69,7 +71,7 @@ def program_of(exported: ExportedProgram, prefix: str = "") -> Program:
     returned, states = _outputs(exported, list(inputs)[2:])
     calls = [node for node in exported.graph.nodes if node.op == "call_function"]
     batch = next(iter(inputs.values())).type.shape[0]
-    return Program(tuple(calls), weights, constants, inputs, states, returned, batch, prefix)
+    return Program(tuple(calls), weights, constants, inputs, states, returned, batch)
 
 
 def _outputs(exported: ExportedProgram, states: list[Node]) -> tuple[tuple[Node, ...], dict[Node, Node]]:
