@@ -100,7 +100,6 @@ def test_a_file_that_is_not_an_object_is_a_user_error(tmp_path: Path) -> None:
         ("llama", {"head_dim": 7}, "an even number"),
         ("llama", {"tie_word_embeddings": 1}, "expected true or false"),
         ("llama", {"auto_map": {"AutoModel": "modeling.Model"}}, "modeling.Model.*remote code is never run"),
-        ("llama", {"quantization_config": {"bits": 4}}, "formats are chosen by the scenario"),
         ("llama", {"rope_scaling": {"type": "linear"}}, '"llama3" or "default", found "linear"'),
         ("llama", {"rope_scaling": 2}, "expected an object or null"),
         ("mistral", {"sliding_window": 0}, "expected an integer from 1 to .*, found 0"),
