@@ -12,7 +12,7 @@ Devices and memory layouts are left out: they are no part of what is computed.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from configs.errors import UserError
@@ -215,15 +215,3 @@ class _Parser:
 def _reference_of(text: str) -> Reference:
     number, _, element = text[1:].partition(".")
     return Reference(int(number), text[0] == "$", int(element) if element else None)
-
-
-def renumbered(values: Sequence[Value], numbers: dict[Reference, Reference]) -> tuple[Value, ...]:
-    """Return values with references replaced as a table says."""
-    return tuple(
-        renumbered(value, numbers)
-        if isinstance(value, tuple)
-        else numbers.get(value, value)
-        if isinstance(value, Reference)
-        else value
-        for value in values
-    )

@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.bodies import Body, ElementType, Reference, Statement, Value, parse_body
 from compiler.graph import DType, TensorType
+from configs.errors import UserError
 
 TORCH_TYPES = {
     torch.bfloat16: DType.BF16,
@@ -24,6 +25,7 @@ TORCH_TYPES = {
 }
 TYPE_NAMED = {str(name): torch_type for torch_type, name in TORCH_TYPES.items()}
 NAMESPACE = "aten"
+REFUSED = ("from_file",)  # touches files
 VIEWS, VIEW_THAT_COPIES = (("view", "default"), ("_unsafe_view", "default")), "reshape"
 
 
@@ -56,8 +58,13 @@ def call_statement(
 ) -> Any:
     """Return the result of one statement, after those `done`; raises ValueError for an operator that is not ATen's."""
     namespace, name, overload = statement.target.split(".")
-    if namespace != NAMESPACE:
-        raise ValueError(f"a body calls {statement.target}: only torch's {NAMESPACE} operators are known")
+    if namespace != NAMESPACE or name in REFUSED or not hasattr(torch.ops.aten, name):
+        raise UserError(
+            where="body",
+            expected=f"operators of torch's {NAMESPACE} that compute",
+            found=statement.target,
+            way_out="see the grammar in compiler/bodies.py",
+        )
     # A body says nothing of layouts, so that a view may have to copy.
     name = VIEW_THAT_COPIES if (name, overload) in VIEWS else name
     operator = getattr(getattr(torch.ops.aten, name), overload)

@@ -86,7 +86,8 @@ def _factory_step(text: str, batch: int, context: int) -> ExportedProgram:
     sys.path.insert(0, str(Path.cwd()))
     try:
         factory = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        made = factory(batch, context)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise UserError(
             where=f"model {text}",
             expected="PACKAGE.MODULE:FACTORY that can be imported from here",
@@ -95,7 +96,6 @@ def _factory_step(text: str, batch: int, context: int) -> ExportedProgram:
         ) from error
     finally:
         sys.path.pop(0)
-    made = factory(batch, context)
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], nn.Module)):
         raise UserError(
             where=f"model {text}",

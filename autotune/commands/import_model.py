@@ -103,8 +103,8 @@ def _print_unmatched(console: "Console", unmatched: "tuple[Unmatched, ...]") -> 
         return
     moved = sum(item.moved_bytes for item in unmatched)
     console.print(f"not understood           {len(unmatched)} operators that move {moved:,} B of weights or states")
-    first = unmatched[0]
-    console.print(f"  the first: %{first.op} ({first.calls}) from {first.source}", soft_wrap=True)
+    for item in unmatched:
+        console.print(f"  %{item.op} ({item.calls}), {item.moved_bytes:,} B, from {item.source}", soft_wrap=True)
 
 
 def _stored(model: str) -> Any:

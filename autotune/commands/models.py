@@ -19,6 +19,12 @@ def models_command(
     if coverage:
         _cover(tuple(types or ()), steps, workers, out, json)
         return
+    if types:
+        from configs.errors import UserError
+
+        raise UserError(
+            where="models", expected="types with --coverage only", found=" ".join(types), way_out="add --coverage"
+        )
     from configs.model_config import ALIASES, built_in_models
 
     for name in built_in_models():
@@ -38,6 +44,8 @@ def _cover(types: tuple[str, ...], steps: int, workers: int, out: str, as_json: 
         raise UserError(
             where="--coverage", expected="transformers", found=str(error), way_out="pip install 'pim-explore[hf]'"
         ) from error
+    if out and not Path(out).resolve().parent.is_dir():
+        raise UserError(where="--out", expected="a file in a folder that exists", found=out, way_out="make the folder")
     rows = []
     wanted = known_types(types)
     for row in cover_each(wanted, steps, workers):

@@ -40,10 +40,6 @@ def _lifted(value: Any) -> Any:
     return LIFTED.get(value, value) if isinstance(value, torch.dtype) else value
 
 
-def _lifted_values(named: dict[str, Any] | None) -> dict[str, Any]:
-    return {key: _lifted(one) for key, one in (named or {}).items()}
-
-
 @contextmanager
 def lifted_functions(active: bool = True) -> Iterator[None]:
     """Run the body with every float32 that Python code asks for made float64: all that tracing a model needs."""

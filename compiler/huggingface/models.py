@@ -8,12 +8,16 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from compiler.body_execution import TYPE_NAMED
 from compiler.huggingface.capture import build, capture
 from compiler.huggingface.quiet import quiet
+from compiler.huggingface.tiny import decoder_only_types
 from compiler.importing import Captured
 from configs.errors import UserError
 from configs.json_fields import JsonFields
 
 PREFIX = "model."  # the wrapper's name of the model
-NO_SETTINGS = ("quantization_config", "torch_dtype", "dtype", "architectures", "transformers_version", "_name_or_path")
+NO_SETTINGS = (
+    *("quantization_config", "torch_dtype", "dtype", "architectures", "transformers_version", "_name_or_path"),
+    *("attn_implementation", "experts_implementation"),
+)
 
 
 def capture_config(fields: JsonFields, batch: int, context: int, dtype: str) -> Captured:
@@ -27,8 +31,19 @@ def capture_config(fields: JsonFields, batch: int, context: int, dtype: str) -> 
             found=str(context),
             way_out="give a context within what the model was trained for",
         )
-    model = build(config, TYPE_NAMED[dtype])
-    return Captured(name_of(fields), capture(model, batch, context), PREFIX)
+    try:
+        model = build(config, TYPE_NAMED[dtype])
+        return Captured(name_of(fields), capture(model, batch, context), PREFIX)
+    except UserError:
+        raise
+    except Exception as error:
+        # Models check what they are made of in ways of their own, and fail to trace in as many.
+        raise UserError(
+            where=fields.where,
+            expected=f"a {config.model_type} model that can be built and exported",
+            found=f"{type(error).__name__}: {_first_line(error)}",
+            way_out=f"check the configuration; `explore models --coverage {config.model_type}` tells what is known",
+        ) from error
 
 
 def config_of(fields: JsonFields) -> PreTrainedConfig:
@@ -51,6 +66,8 @@ def config_of(fields: JsonFields) -> PreTrainedConfig:
             way_out="correct them",
         ) from error
     config: Any = whole.get_text_config(decoder=True)
+    if config.model_type not in decoder_only_types():
+        raise fields.bad("model_type", "a decoder-only language model", _close(model_type))
     return config
 
 

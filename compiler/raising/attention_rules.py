@@ -92,8 +92,11 @@ def _attention(
     bias: Node | None = None,
 ) -> tuple[Found, ...]:
     query, *caches = operands
-    assert program.position is not None
-    if not is_activation(program, query) or not all(is_write(program, cache) for cache in caches):
+    if (
+        program.position is None
+        or not is_activation(program, query)
+        or not all(is_write(program, cache) for cache in caches)
+    ):
         return NOTHING
     (heads, _, head_dim), (kv_heads, context, value_dim) = shape_of(query)[1:], shape_of(caches[1])[1:]
     mask, chosen, ids = split_chosen(mask)

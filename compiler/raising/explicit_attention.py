@@ -27,6 +27,7 @@ SOFTMAXES = ("aten.softmax", "aten._softmax", "aten._safe_softmax")
 VIEWS = (*RESHAPES, *CASTS, "aten.transpose", "aten.permute", "aten.expand", "aten.repeat_interleave", "aten.repeat")
 HIDDEN = -1e30  # masks add or set the lowest number of a format; sums of such overflow to minus infinity
 PROBES = 3  # positions at which scores are tried: the last, the middle one, that at a third
+LARGE = 1e3  # times scores of about 1
 TOLERANCE = 1e-9  # of numbers that differ by the rounding of float64 only
 
 
@@ -72,6 +73,7 @@ def _attention(
     rows, odd = divmod(elements_of(query), head_dim)
     heads = rows // program.batch
     fits = elements_of(softmax) == rows * context and elements_of(node) == rows * value_dim
+    fits = fits and shape_of(softmax)[-1] == context
     if odd or not fits or heads % kv_heads or shape_of(query)[-1] != head_dim:
         return NOTHING
     if not _feeds_every_head(keys, caches[0], heads, product, turned=True):
@@ -176,8 +178,10 @@ def _scores_of(program: Program, product: Node, softmax: Node, heads: int, conte
     for position in sorted({context - 1, context // 2, context // PROBES}):
         tried = torch.randn(nothing.shape, generator=generator, dtype=torch.float64)
         seen = slice(visible.first(position), position + 1)
-        found = _line(between, position, nothing, tried, seen)
-        if found is None:
+        # Large scores too: a clamp is a line for small ones.
+        lines = [_line(between, position, nothing, tried * size, seen) for size in (LARGE, 1.0)]
+        found = lines[1]
+        if found is None or lines[0] is None:
             return None
         scales.append(found[0])
         biases[position] = found[1]
@@ -221,7 +225,7 @@ def _line(between: _Between, position: int, nothing: Tensor, tried: Tensor, seen
     # What is written with few digits is found as it is written.
     scale = float((difference * scores).sum() / scores.square().sum())
     scale = rounded if isclose(rounded := float(f"{scale:.14g}"), scale, rel_tol=1e-14) else scale
-    close = TOLERANCE * (1 + float(bias.abs().max()))
+    close = TOLERANCE * (1 + float(bias.abs().max()) + float(scores.abs().max()))
     return (scale, bias) if torch.allclose(difference, scale * scores, rtol=0, atol=close) else None
 
 

@@ -80,14 +80,17 @@ def _outputs(exported: ExportedProgram, states: list[Node]) -> tuple[tuple[Node,
     after: dict[Node, Node] = {}
     returned = []
     for node, spec in zip(output.args[0], exported.graph_signature.output_specs, strict=True):
-        if spec.kind in (OutputKind.USER_INPUT_MUTATION, OutputKind.BUFFER_MUTATION):
+        if spec.kind is OutputKind.BUFFER_MUTATION:
+            raise not_understood(node, "caches and states as arguments of the step", f"a buffer, {spec.target}")
+        if spec.kind is OutputKind.USER_INPUT_MUTATION:
             target = by_name.get(str(spec.target))
             if target in states:
                 after[target] = node
         elif isinstance(node, Node):
             returned.append(node)
-    # A step returns all of its states behind the ids, also those changed in place, or none of them.
-    if len(returned) > len(states):
+    # A step changes all of its states in place, or returns all of them behind the ids.
+    alike = [(type_of(one), type_of(state)) for one, state in zip(returned[-len(states) :], states, strict=False)]
+    if states and len(returned) > len(states) and all(found == given for found, given in alike):
         first = len(returned) - len(states)
         return tuple(returned[:first]), dict(zip(states, returned[first:], strict=True))
     return tuple(returned), {state: after[state] for state in states if state in after}

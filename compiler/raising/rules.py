@@ -26,7 +26,6 @@ from compiler.raising.selection_rules import find_selected_blocks, find_selected
 X = Capture("x")
 GATED = call("mul", call("silu", Capture("gate")), Capture("up"))
 RMS_NORM = call("rms_norm", X, Capture("shape"), Capture("weight"), Capture("epsilon"))
-FUSED_RMS_NORM = call("_fused_rms_norm", X, Capture("shape"), Capture("weight"), Capture("epsilon"))
 MEAN_SQUARE = call("add", call("mean", call("pow", X, 2), (-1,), True), Capture("epsilon"))
 SPELLED_RMS_NORM = call("mul", Capture("weight"), call("mul", X, call("rsqrt", MEAN_SQUARE)))
 

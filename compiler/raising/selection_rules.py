@@ -137,6 +137,6 @@ def _local_blocks(program: Program, local: Node, block: int) -> int | None:
     fits = all(
         (value := evaluated(program, local, position)) is not None
         and bool((value.reshape(-1, count) == newest(position)).all())
-        for position in range(TRIED)
+        for position in range(0, count * block + TRIED, max(1, block // 2))
     )
     return count if fits else None

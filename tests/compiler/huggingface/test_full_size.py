@@ -9,14 +9,17 @@ pytest.importorskip("transformers")
 from compiler.graph import OpKind
 from compiler.importing import import_named
 from compiler.traffic import traffic_of
+from compiler.unmatched import unmatched_of
 
 CONFIGS = Path(__file__).parent / "configs"
 
 
+@pytest.mark.slow
 def test_deepseek_v3_reads_its_active_experts_and_its_latents() -> None:
     """Published: 671 billion parameters of which 37 billion are active (DeepSeek-V3 report, table 1)."""
-    graph = import_named(str(CONFIGS / "deepseek-v3.json"), 1, 4096).graph
-    traffic = traffic_of(graph)
+    found = import_named(str(CONFIGS / "deepseek-v3.json"), 1, 4096)
+    graph, traffic = found.graph, traffic_of(found.graph)
+    assert not unmatched_of(graph, found.sources)
     hidden, layers, dense, heads, vocabulary = 7168, 61, 3, 128, 129280
     attention = hidden * 1536 + 1536 * heads * 192 + hidden * 576 + 512 * heads * 256 + heads * 128 * hidden
     norms = 2 * hidden + 1536 + 512
