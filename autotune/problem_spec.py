@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from autotune.decode_problem import DecodeProblem, KeptSimulators
@@ -11,6 +12,7 @@ from autotune.scenario import make_scenario, require_sections
 from autotune.space import space_of
 from autotune.suite import SuiteProblem
 from autotune.suite_settings import scenarios_of
+from compiler.tasks import TaskGraph
 from compiler.workload import BF16_THROUGHOUT, StoredFormats, Workload, workload_of
 from configs.device import Device, load_device
 
@@ -107,8 +109,22 @@ def import_workload(
     model: str, batch: int, context: int, formats: StoredFormats = BF16_THROUGHOUT, queries: int = 1
 ) -> Workload:
     """Capture the full-size model and describe its decode step; raises UserError for a model it cannot import."""
+    name, tasks = _imported(model, batch * queries, context, _written(model))
+    return workload_of(tasks, name, batch, context, formats, queries)
+
+
+@lru_cache(maxsize=8)
+def _imported(model: str, tokens: int, context: int, written: tuple[int, ...]) -> tuple[str, TaskGraph]:
+    """Return a model's name and tasks; scenarios that differ in formats alone share them."""
     from compiler.importing import import_named
     from compiler.tasks import tasks_of
 
-    found = import_named(model, batch * queries, context)
-    return workload_of(tasks_of(found.graph), found.name, batch, context, formats, queries)
+    del written  # a configuration that was written again is imported again
+    found = import_named(model, tokens, context)
+    return found.name, tasks_of(found.graph)
+
+
+def _written(model: str) -> tuple[int, ...]:
+    path = Path(model)
+    files = (path, path / "config.json")
+    return tuple(one.stat().st_mtime_ns for one in files if one.is_file())
