@@ -175,7 +175,8 @@ def find_latent_attention(program: Program, node: Node) -> tuple[Found, ...]:
 def find_head_linear(program: Program, node: Node) -> tuple[Found, ...]:
     """pim.head_linear(x, weight, first, count, transposed)"""
     x, weight_node, first, count, transposed = arguments_of(node)
-    heads, (all_rows, columns) = shape_of(x)[1], shape_of(weight_node)
+    heads, columns = shape_of(x)[1], shape_of(weight_node)[-1]
+    all_rows = elements_of(weight_node) // columns
     stack = root_of(weight_node)
     stacked = stack in program.weights and shape_of(stack) == (heads, all_rows // heads, columns)
     weight = stack if stacked else weight_of(program, weight_node)

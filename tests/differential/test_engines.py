@@ -64,7 +64,10 @@ def test_skipping_repeated_loop_states_changes_nothing(number: int, thoroughness
             assert report == expected, (engine.skipping, program)
             assert state.same_future(expected_state, longest_window(table)), (engine.skipping, program)
             skipped[index] += report.skipped
-    assert skipped[1] > skipped[0]
+    # Few loops may have no repetition that spans a refresh.
+    assert skipped[1] >= skipped[0]
+    assert skipped[1] > 0
+    assert thoroughness == 1 or skipped[1] > skipped[0]
 
 
 def test_repeating_programs_are_legal_and_the_reference_engine_agrees(thoroughness: int) -> None:

@@ -11,7 +11,7 @@ from compiler.numerics.attention import check_attention_case
 from compiler.numerics.check import check_attention, check_linear, numerics_of
 from compiler.numerics.emulation import ReductionOrder, emulate_linear, exact_linear
 from compiler.numerics.report import as_lowered
-from compiler.numerics.small_sizes import DECODE_STEPS, attention_cases, linear_cases
+from compiler.numerics.small_sizes import DECODE_STEPS, FIRST_ROW, attention_cases, linear_cases
 from compiler.numerics.small_values import random_values
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, Place, pool_shape
 from configs.device import Device, load_device
@@ -179,6 +179,6 @@ def test_values_may_be_narrower_or_wider_than_keys(blocks: int, widened: int) ->
     schedule = AttentionSchedule(token_split=2, token_blocks=blocks, score_reuse=2)
     for case in attention_cases(schedule, pool):
         shape = replace(case.shape, value_dim=case.shape.head_dim + widened)
-        rows = 1 + int(attention_geometry(shape, case.schedule, case.pool).rows)
+        rows = FIRST_ROW + int(attention_geometry(shape, case.schedule, case.pool).rows)
         other = replace(case, shape=shape, pool=replace(case.pool, rows=rows))
         assert check_attention_case(other, as_lowered) > 0

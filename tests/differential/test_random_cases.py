@@ -13,7 +13,7 @@ from compiler.numerics.attention import check_attention_case
 from compiler.numerics.linear import check_linear_case
 from compiler.numerics.report import as_lowered
 from compiler.numerics.shrink import case_text
-from compiler.numerics.small_sizes import GROUPS, AttentionCase, LinearCase
+from compiler.numerics.small_sizes import FIRST_ROW, GROUPS, AttentionCase, LinearCase
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, PoolShape
 from configs.number_format import CACHE_STORAGE, NumberFormat
 
@@ -56,7 +56,7 @@ def linear_cases(random: Random) -> Iterator[LinearCase]:
         pool = replace(pool, channels=GROUPS * split)
         if not reasons("linear", schedule.place, rules(shape, schedule, pool)):
             case = LinearCase("random", shape, schedule, pool)
-            yield replace(case, pool=replace(pool, rows=1 + sum(item.rows for item in case.passes)))
+            yield replace(case, pool=replace(pool, rows=FIRST_ROW + sum(item.rows for item in case.passes)))
 
 
 def attention_cases(random: Random) -> Iterator[AttentionCase]:
@@ -80,7 +80,7 @@ def attention_cases(random: Random) -> Iterator[AttentionCase]:
         )  # fmt: skip
         pool = replace(pool, channels=GROUPS * split)
         if not reasons("attention", schedule.place, rules(shape, schedule, pool)):
-            rows = 1 + int(attention_geometry(shape, schedule, pool).rows)
+            rows = FIRST_ROW + int(attention_geometry(shape, schedule, pool).rows)
             yield AttentionCase("random", shape, schedule, replace(pool, rows=rows), steps)
 
 

@@ -56,13 +56,13 @@ def test_other_requirements_have_to_be_met_too(tmp_path):
 def test_a_target_that_nothing_meets_names_the_nearest_and_what_binds_it(tmp_path):
     run = _asked_for(finished_run(tmp_path), "latency_ms <= 0.000001")
     found = smallest_devices(run)[0]
-    fastest = min(range(len(run.evaluations)), key=lambda point: run.evaluations[point].latency_ns)
+    fastest = min(item.latency_ns for item in run.evaluations)
     assert found.point is None
-    assert found.smaller.point == fastest
+    assert run.evaluations[found.smaller.point].latency_ns == fastest
     assert found.bound_area_mm2 is None
     text = next(smallest_lines([found]))
     assert "is fast enough" in text
-    assert f"The nearest, point {fastest} " in text
+    assert f"The nearest, point {found.smaller.point} " in text
     assert str(found.smaller.binding.cause) in text
 
 
