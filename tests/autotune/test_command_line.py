@@ -15,6 +15,9 @@ def _run(*arguments, timeout=240):
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
+TINY = "the tiny model"  # where a test's model is imported before the mistake is found
+
+
 @pytest.fixture(scope="module")
 def tiny_model(tmp_path_factory):
     sizes = {"hidden_size": 128, "intermediate_size": 384, "vocab_size": 600, "max_position_embeddings": 512}
@@ -51,9 +54,9 @@ def test_help_is_there_within_a_second():
         (["--model", "lama"], "did you mean"),
         (["--model", "missing.json"], "missing.json"),
         (["--model", "llama", "--hardware", "gddr7"], "gddr6-aim"),
-        (["--model", "llama", "--hardware", "gddr6-aim-compat"], "use gddr6-aim"),
+        (["--model", TINY, "--context", "300", "--hardware", "gddr6-aim-compat"], "use gddr6-aim"),
         (["--model", "llama", "--devices", "none"], "--devices"),
-        (["--model", "llama", "--set", "banks=7"], "--set banks=7"),
+        (["--model", TINY, "--context", "300", "--set", "banks=7"], "--set banks=7"),
         (["--model", "llama", "--budget", "0"], "--budget"),
         (["--model", "llama-2-13b", "--budget", "20"], "--devices 2 or --devices auto"),
         (["--model", "llama", "--require", "aera_mm2 <= 6"], "did you mean area_mm2?"),
@@ -78,8 +81,8 @@ def test_help_is_there_within_a_second():
         (["timeline", "--model", "llama", "--out", "trace.txt"], ".json.gz"),
     ],
 )
-def test_users_mistake_is_one_clear_line_and_exit_code_two(arguments, expected):
-    result = _run(*arguments)
+def test_users_mistake_is_one_clear_line_and_exit_code_two(arguments, expected, tiny_model):
+    result = _run(*(tiny_model if one is TINY else one for one in arguments))
     assert result.returncode == 2
     assert expected in result.stderr
     assert "Traceback" not in result.stderr

@@ -27,7 +27,12 @@ def traffic_by_hand(config: ModelConfig, batch: int, context: int) -> Traffic:
     )
 
 
-@pytest.mark.parametrize("name", built_in_models())
+HUGE = ("llama-2-70b", "llama-3.1-70b")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] if one in HUGE else []) for one in built_in_models()]
+)
 def test_every_built_in_model_counts_as_by_hand(name: str) -> None:
     config = load_model_config(name)
     assert traffic_of(built_in_graph(name)) == traffic_by_hand(config, 1, 4096)
