@@ -77,16 +77,3 @@ def _eager(config: PreTrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
         config, dtype=dtype, attn_implementation="eager", experts_implementation="eager"
     )
     return model
-
-
-def instantiates() -> list[tuple[str, bool, str]]:
-    """Return for every decoder-only type whether its tiny model can be built, and why not if it cannot."""
-    results = []
-    for model_type in decoder_only_types():
-        try:
-            random_model(tiny_config(model_type))
-        except Exception as error:  # noqa: BLE001  any failure of foreign code is what this reports
-            results.append((model_type, False, f"{type(error).__name__}: {error}".splitlines()[0]))
-        else:
-            results.append((model_type, True, ""))
-    return results
