@@ -1,7 +1,7 @@
 """The search problem of the product: devices and schedules for one decode step, in the terms of `autotune.problem`."""
 
 from collections import OrderedDict
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from autotune import system_energy
 from autotune.causes import Cause, causes_of
-from autotune.evaluation import evaluate_design
+from autotune.evaluation import SLOWDOWNS, evaluate_design
 from autotune.hand_mapping import HAND_MAPPINGS
 from autotune.problem import AREA, CAPACITY, DEVICES, DIES, HARDWARE_GROUP, TOKENS, Codes, Evaluation, Knob
 from autotune.scenario import Scenario
@@ -281,16 +281,19 @@ class DecodeProblem:
         system = self.scenario.system(codes)
         simulator = self._simulators.of(system.device)
         bounds = self.bound_cycles(codes[None, :])[0]
-        floors = partial(self.latency_floor, codes)
-        return evaluate_design(self.scenario, codes, self.space.schedules(codes), simulator, bounds, floors)
+        schedules, floors = self.space.schedules(codes), self.latency_floors(codes)
+        return evaluate_design(self.scenario, codes, schedules, simulator, bounds, floors)
 
-    def latency_floor(self, codes: Codes, slowdown: int) -> float:
-        """Return the lower bound of a design's latency in cycles when the host paces its transfers."""
-        table = self._table(codes[None, :])
-        costs = self.scenario.costs(table).paced(slowdown)
-        bounds = (self._form(shape, codes[None, :], table, costs).bound[0] for shape in self.space.schedulables)
-        fewest = [self.scenario.occurrences(name, min) for name in self.tasks]
-        return float(np.dot(list(bounds), fewest)) + float(self._fixed_cycles(table)[0])
+    def latency_floors(self, codes: Codes) -> Floats:
+        """Return the lower bounds of a design's latency in cycles when the host paces its transfers by `SLOWDOWNS`."""
+        designs = np.tile(codes, (len(SLOWDOWNS), 1))
+        table = self._table(designs)
+        costs = self.scenario.costs(table).paced(np.array(SLOWDOWNS))
+        fewest = (self.scenario.occurrences(name, min) for name in self.tasks)
+        total = self._fixed_cycles(table)
+        for shape, count in zip(self.space.schedulables, fewest, strict=True):
+            total = total + count * self._form(shape, designs, table, costs).bound
+        return total
 
     def _table(self, codes: Codes) -> DeviceTable:
         return self.scenario.candidates.table(codes)

@@ -1,6 +1,6 @@
 """One design point, exactly: lowered, simulated as a whole step, its energy and area put beside its latency."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,8 @@ from simulator.timeline import StepReport, StepSimulator
 from simulator.usage import usage
 
 Floats = NDArray[np.float64]
-# Lower bound of the latency in cycles for a slowdown of the host's transfers.
-LatencyFloor = Callable[[int], float]
+# The slowdowns of the host's transfers that are tried; far fewer are ever needed.
+SLOWDOWNS = tuple(2**power for power in range(1, 21))
 
 
 def evaluate_design(
@@ -33,9 +33,10 @@ def evaluate_design(
     schedules: Mapping[str, Schedule],
     simulator: StepSimulator,
     bounds: Floats,
-    floor: LatencyFloor,
+    floors: Floats,
 ) -> Evaluation:
-    """Return the evaluation of one legal design; `bounds` are the lower bounds per scheduled operator in cycles.
+    """Return the evaluation of one legal design; `bounds` are the lower bounds per scheduled operator in cycles,
+    `floors` those of the whole step under each of `SLOWDOWNS`.
 
     A mixture of experts with a batch is simulated under every uniform routing draw (its mean is the latency) and every
     skewed one.
@@ -43,7 +44,7 @@ def evaluate_design(
     system = scenario.system(codes)
     draws = scenario.uniform_loads + scenario.skewed_loads
     steps = lower_steps(scenario.workload, schedules, system, draws)
-    all_reports = [fastest_pacing(simulator, step, floor) for step in steps]
+    all_reports = [fastest_pacing(simulator, step, floors) for step in steps]
     simulator.forget()
     reports, skewed = all_reports[: len(scenario.uniform_loads)], all_reports[len(scenario.uniform_loads) :]
     latencies_ns = np.array([system.device.nanoseconds(report.latency_cycles) for report in reports])
@@ -73,18 +74,19 @@ def evaluate_design(
     )
 
 
-def fastest_pacing(simulator: StepSimulator, step: Step, floor: LatencyFloor) -> StepReport:
+def fastest_pacing(simulator: StepSimulator, step: Step, floors: Floats) -> StepReport:
     """Return the fastest step among hosts that use the link fully, by half, by a quarter and so on.
 
     A transfer that arrives a little later can meet refreshes better, so that a slower link could seem faster. The host
     may always hold chunks back; taking the best of all pacings makes sure that half a link never beats a whole one: its
-    pacings are among those of the whole. Pacings end where the lower bound exceeds the best found.
+    pacings are among those of the whole. Pacings end where the lower bound exceeds the best found: `floors` are those
+    of the latency in cycles for each of `SLOWDOWNS`.
     """
     best = simulator.run(step)
-    slowdown = 2
-    while max(floor(slowdown), slowdown * best.up_bytes / simulator.bytes_per_cycle) < best.latency_cycles:
+    for slowdown, floor in zip(SLOWDOWNS, floors.tolist(), strict=True):
+        if max(floor, slowdown * best.up_bytes / simulator.bytes_per_cycle) >= best.latency_cycles:
+            break
         best = min(best, simulator.run(step, slowdown), key=lambda report: report.latency_cycles)
-        slowdown *= 2
     return best
 
 
@@ -138,8 +140,9 @@ def _figures(
     phases = [phase for index in step.sequence for phase in step.tasks[index].phases if isinstance(phase, PimPhase)]
     dispatcher = system.device.dispatcher
     depth = dispatcher.sequencer_loop_depth if dispatcher is not None else 0
-    instructions = sum(instruction_count(phase.program, depth) for phase in phases)
     programs = {id(phase.program): phase.program for phase in phases}
+    sent = {key: instruction_count(program, depth) for key, program in programs.items()}
+    instructions = sum(sent[id(phase.program)] for phase in phases)
     used = usage(system.device, simulator.engine.table, report.counts / system.pool.channels)
     figures = {
         "rows_used_per_bank": float(plan.rows_needed),

@@ -63,7 +63,7 @@ class SystemCosts:
         """Return the cycles that bytes occupy one direction of a link, not rounded: a bound for any chunks."""
         return moved_bytes / self.link.bandwidth_gb_per_s * 1000 / self.cycle_ps
 
-    def paced(self, slowdown: int) -> "SystemCosts":
+    def paced(self, slowdown: Any) -> "SystemCosts":
         """Return the costs when the host sends and takes chunks `slowdown` times slower than the link allows."""
         return replace(self, link=LinkFigures(self.link.bandwidth_gb_per_s / slowdown, self.link.latency_ns))
 

@@ -8,6 +8,7 @@ It trusts the legality of programs (the reference engine checks it) and skips ex
 """
 
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,11 +98,15 @@ class Engine:
         self.device, self.skipping, self.explain = device, skipping, explain
         self.table: TimingTable = timing_table(device)
         self.timing: EngineTiming = resolve(device, self.table, skip_runs=skipping >= Skipping.RUNS)
-        self._walking: EngineTiming = resolve(device, self.table, skip_runs=False)
         self._known = sum(1 << CODE_OF[kind] for kind in KINDS if self.table.has(kind) or kind in EVENT_KINDS)
         self._causes = len(self.table.causes) if explain else 0
         self._known_touched: dict[int, tuple[int, bool]] = {}
         self._saved = room_for(self._arrays(self.fresh_state(), (0, False), NO_LOG))
+
+    @cached_property
+    def _walking(self) -> EngineTiming:
+        """The rules for a walk in which every repetition is issued."""
+        return resolve(self.device, self.table, skip_runs=False)
 
     def fresh_state(self) -> ChannelState:
         """Return the state at cycle 0."""

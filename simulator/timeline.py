@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.device import Device, Host, Link
+from configs.device import Device, Host
 from simulator.channel import RunReport
 from simulator.engine import Engine
 from simulator.instructions import instruction_count
@@ -22,6 +22,9 @@ from simulator.isa import KINDS, Program
 from simulator.issue_log import IssueLog
 from simulator.program_code import ProgramCode, flatten
 from simulator.step import HostPhase, Phase, PimPhase, Step
+
+Cycles = NDArray[np.int64]
+NONE_ARRIVE: Cycles = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,17 @@ class StepReport:
     slowdown: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks:
+    """Chunks of a phase on one direction of the link: how long each takes, and all before it: int[n] each."""
+
+    sizes: tuple[int, ...]
+    cycles: Cycles
+    before: Cycles
+    total_cycles: int
+    total_bytes: int
+
+
 @dataclass(slots=True)
 class Server:
     """A first-in-first-out server; `free` is when its last job ends."""
@@ -86,14 +100,28 @@ class Server:
     busy: int = 0
     observer: StepObserver | None = None
 
-    def serve(self, phase: str, ready: int, duration: int, chunk_bytes: int = 0) -> int:
+    def serve(self, phase: str, ready: int, duration: int) -> int:
         """Serve one job after those before it; return when it ends."""
         start = max(self.free, ready)
         self.free = start + duration
         self.busy += duration
         if self.observer is not None:
-            self.observer.served(Job(self.name, phase, start, self.free, chunk_bytes))
+            self.observer.served(Job(self.name, phase, start, self.free, 0))
         return self.free
+
+    def serve_chunks(self, phase: str, ready: Cycles, chunks: Chunks) -> Cycles:
+        """Serve chunks one after the other, each from the cycle it is ready; return when each ends: int[n].
+
+        A chunk starts once one before it, or the server, kept busy without a gap since it became ready, is done.
+        """
+        starts = chunks.before + np.maximum(np.maximum.accumulate(ready - chunks.before), self.free)
+        ends: Cycles = starts + chunks.cycles
+        self.free = int(ends[-1])
+        self.busy += chunks.total_cycles
+        if self.observer is not None:
+            for start, end, size in zip(starts.tolist(), ends.tolist(), chunks.sizes, strict=True):
+                self.observer.served(Job(self.name, phase, start, end, size))
+        return ends
 
 
 @dataclass(slots=True)
@@ -125,6 +153,7 @@ class StepSimulator:
         self.engine = Engine(device, explain=explain)
         self._codes: dict[int, tuple[Program, ProgramCode]] = {}
         self._sent: dict[int, tuple[Program, int]] = {}
+        self._chunks: dict[tuple[int, int], tuple[PimPhase, Chunks, Chunks]] = {}
 
     def run(self, step: Step, slowdown: int = 1, observer: StepObserver | None = None) -> StepReport:
         """Simulate one step from fresh channels; with `slowdown` the host sends and takes chunks that much slower.
@@ -134,9 +163,10 @@ class StepSimulator:
         return _Run(self, slowdown, observer).execute(step)
 
     def forget(self) -> None:
-        """Drop the flattened programs of the steps so far."""
+        """Drop the flattened programs and the transfers of the steps so far."""
         self._codes.clear()
         self._sent.clear()
+        self._chunks.clear()
 
     def code(self, program: Program) -> ProgramCode:
         """Return the flattened program, flattened once per program object."""
@@ -160,9 +190,18 @@ class StepSimulator:
         """Return the cycles of a host phase."""
         return self.cycles(phase.work_ns + (host.launch_ns if phase.launch else 0.0))
 
-    def transfer_cycles(self, link: Link, chunk_bytes: int, slowdown: int) -> int:
-        """Return how long a chunk occupies one direction of the link."""
-        return self.cycles(slowdown * chunk_bytes / link.bandwidth_gb_per_s)
+    def chunks(self, phase: PimPhase, slowdown: int) -> tuple[Chunks, Chunks]:
+        """Return what a phase sends down and up, counted once per phase object."""
+        kept = self._chunks.get((id(phase), slowdown))
+        if kept is None:
+            down, up = (self._transfers(sizes, slowdown) for sizes in (phase.down_bytes, phase.up_bytes))
+            kept = self._chunks[id(phase), slowdown] = (phase, down, up)
+        return kept[1:]
+
+    def _transfers(self, sizes: tuple[int, ...], slowdown: int) -> Chunks:
+        bandwidth = self.link.bandwidth_gb_per_s
+        cycles = np.array([self.cycles(slowdown * size / bandwidth) for size in sizes], dtype=np.int64)
+        return Chunks(sizes, cycles, np.cumsum(cycles) - cycles, int(cycles.sum()), sum(sizes))
 
     @property
     def bytes_per_cycle(self) -> float:
@@ -221,24 +260,24 @@ class _Run:
 
         The dispatcher fetches ahead: a program's last results come no earlier than its last instruction was sent.
         """
-        link = self.of.link
-        arrivals = np.array(
-            [
-                self.down.serve(phase.name, ready, self.of.transfer_cycles(link, chunk, self.slowdown), chunk)
-                + self.latency
-                for chunk in phase.down_bytes
-            ],
-            dtype=np.int64,
-        )
+        down, up = self.of.chunks(phase, self.slowdown)
+        arrivals = NONE_ARRIVE
+        if down.sizes:
+            arrivals = self.down.serve_chunks(phase.name, np.full(len(down.sizes), ready), down) + self.latency
         report = self._execute(phase, arrivals)
         self._count(phase, report)
+        self.totals.down_bytes += down.total_bytes
+        self.totals.up_bytes += up.total_bytes
         dispatched = self.dispatcher.serve(phase.name, ready + self.latency, self.of.dispatch_cycles(phase.program))
-        end = ready
-        signals = (*report.signals[:-1], *(max(signal, dispatched) for signal in report.signals[-1:]))
-        for chunk, signal in zip(phase.up_bytes, signals, strict=True):
-            duration = self.of.transfer_cycles(link, chunk, self.slowdown)
-            end = self.up.serve(phase.name, signal, duration, chunk) + self.latency
-        return end
+        if len(report.signals) != len(up.sizes):
+            raise ValueError(
+                f"{phase.name}: expected {len(up.sizes)} signals, one per chunk, found {len(report.signals)}"
+            )
+        if not up.sizes:
+            return ready
+        signals = np.array(report.signals, dtype=np.int64)
+        signals[-1] = max(signals[-1], dispatched)
+        return int(self.up.serve_chunks(phase.name, signals, up)[-1]) + self.latency
 
     def _execute(self, phase: PimPhase, arrivals: NDArray[np.int64]) -> RunReport:
         if self.observer is None:
@@ -249,15 +288,15 @@ class _Run:
 
     def _count(self, phase: PimPhase, report: RunReport) -> None:
         totals = self.totals
-        totals.counts += np.asarray(report.counts) * phase.active_channels
-        totals.commands += sum(report.counts)
+        counts = np.array(report.counts)
+        totals.counts += counts * phase.active_channels
+        totals.commands += int(counts.sum())
         totals.own_commands += report.own_commands
         totals.channel_busy += (report.completed - report.first_issue) * phase.active_channels
         totals.refreshes += report.refreshes
         totals.refresh_cycles += report.refresh_cycles
-        totals.stalls = np.asarray(report.stalls, dtype=np.int64) + (totals.stalls if len(totals.stalls) else 0)
-        totals.down_bytes += sum(phase.down_bytes)
-        totals.up_bytes += sum(phase.up_bytes)
+        if report.stalls:
+            totals.stalls = np.array(report.stalls, dtype=np.int64) + (totals.stalls if len(totals.stalls) else 0)
 
     def _report(self, end: int, owner_cycles: dict[str, int]) -> StepReport:
         totals = self.totals

@@ -178,9 +178,7 @@ def _figures(problem: DecodeProblem, codes: Sequence[int], case: LawCase) -> _Fi
     device = scenario.candidates.device(design, case)
     system, simulator = System(device, scenario.devices), StepSimulator(device)
     steps = lower_steps(scenario.workload, problem.space.schedules(design), system, scenario.uniform_loads)
-    reports = [
-        fastest_pacing(simulator, step, lambda slowdown: problem.latency_floor(design, slowdown)) for step in steps
-    ]
+    reports = [fastest_pacing(simulator, step, problem.latency_floors(design)) for step in steps]
     lines = mean_energy_lines(scenario, on_basis(device, Basis.TYPICAL, CURRENTS[case]), reports)
     return _Figures(
         latency_ns=float(np.mean([device.nanoseconds(report.latency_cycles) for report in reports])),
