@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.certificate import cover_factors
 from autotune.finished import FinishedRun, front_of
 from autotune.goals import Judged
 from autotune.learning import codes_of
@@ -61,9 +62,3 @@ def bounds_front(run: FinishedRun) -> Floats:
         own = judged_roofline(run.problem, run.goals, codes_of(run.evaluations, len(run.problem.knobs)))
         known = np.concatenate([known, own.objectives[own.feasible]])
     return known[Judged(known, np.zeros((len(known), 0))).front()]
-
-
-def cover_factors(front: Floats, bound: Floats) -> Floats:
-    """Return how many times worse each front point (float[n, 3]) is than each bound (float[m, 3]): float[m, n]."""
-    ratios: Floats = (front[None, :, :] / bound[:, None, :]).max(axis=2)
-    return np.maximum(ratios, 1.0)

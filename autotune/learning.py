@@ -1,17 +1,18 @@
 """What evaluations teach: rows for the cost model, and how well a batch was predicted before it was learned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autotune.problem import Codes, Evaluation, Problem
-from costmodel.accuracy import Accuracy, accuracy, interval_half_width
-from costmodel.model import CostModel, Rows
+from costmodel.accuracy import Accuracy, Interval, accuracy, interval_half_width
+from costmodel.model import CostModel, Rows, join
 
 Floats = NDArray[np.float64]
 COVERAGE = 0.9
+LEVEL_STEP = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +56,6 @@ def rows_of(problem: Problem, evaluations: Sequence[Evaluation]) -> dict[str, Ro
     return rows
 
 
-def join(first: Rows, second: Rows) -> Rows:
-    """Return the rows of both, in order."""
-    return Rows(
-        np.concatenate([first.features, second.features]),
-        np.concatenate([first.cycles, second.cycles]),
-        np.concatenate([first.bound_cycles, second.bound_cycles]),
-    )
-
-
-def merge(known: Mapping[str, Rows], new: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Return the rows of both, kind by kind."""
-    return {kind: join(known[kind], rows) if kind in known else rows for kind, rows in new.items()}
-
-
 def forecast(problem: Problem, model: CostModel, evaluations: Sequence[Evaluation]) -> Forecast:
     """Compare evaluations with what a model that has not seen them predicts."""
     codes = codes_of(evaluations, len(problem.knobs))
@@ -106,3 +93,25 @@ def optimism(problem: Problem, recent: Sequence[Forecast]) -> Floats:
         width = interval_half_width(np.concatenate(errors), COVERAGE) if errors else 0.0
         factors[column] = np.exp(-width)
     return factors
+
+
+def interval_of(seen: Forecast, recent: Sequence[Forecast], level: float) -> Interval | None:
+    """Return how many latencies of a batch lay in the interval that the batches before it gave; None without any."""
+    if not recent:
+        return None
+    errors = [np.log(known.predicted_latency_ns / known.measured_latency_ns) for known in recent]
+    width = interval_half_width(np.concatenate(errors), level)
+    error = np.abs(np.log(seen.predicted_latency_ns / seen.measured_latency_ns))
+    return Interval(float(np.exp(width)), int((error <= width).sum()), len(error))
+
+
+def next_level(level: float, interval: Interval | None) -> float:
+    """Return the level of the next interval: wider after too many misses, narrower after too few.
+
+    Adaptive conformal inference (Gibbs and Candès, 2021): whatever the search does, the share that is covered in the
+    long run tends to the nominal one.
+    """
+    if interval is None:
+        return level
+    missed = 1.0 - interval.covered / interval.count
+    return float(np.clip(level + LEVEL_STEP * (missed - (1.0 - COVERAGE)), 0.5, 1.0))

@@ -10,7 +10,7 @@ from autotune.goals import DEFAULT_GOALS, Goals
 from autotune.pareto import Box
 from autotune.problem import Codes, Evaluation
 from autotune.roofline import RooflineFront
-from costmodel.accuracy import Accuracy
+from costmodel.accuracy import Accuracy, Interval
 
 # Evaluates designs and returns them in the order given; fewer than given means that the user asked to stop.
 EvaluateBatch = Callable[[Codes], Sequence[Evaluation]]
@@ -24,6 +24,7 @@ class StopReason(StrEnum):
     EXHAUSTED = "no new design found"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "no legal design found"
+    WITHIN = "near enough to the bounds"
     OUT_OF_REACH = "requirements out of reach"
 
 
@@ -31,6 +32,7 @@ class StopReason(StrEnum):
 class BatchReport:
     """One finished batch: evaluations so far, hypervolume of the front and of the bounds, and how it was predicted.
 
+    No known bound is better than the front by more than `left_factor`; infinite while nothing is feasible.
     `best` holds the best value of each objective with its unit, among the `feasible` designs if there are any, in which
     case `least_violation` is 0. `accuracy` holds "latency" and each task, predicted before the batch was learned; empty
     for the first batch.
@@ -44,6 +46,8 @@ class BatchReport:
     accuracy: tuple[tuple[str, Accuracy], ...]
     feasible: int
     least_violation: float = 0.0
+    left_factor: float = float("inf")
+    interval: Interval | None = None
 
 
 class Observer(Protocol):

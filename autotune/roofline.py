@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from autotune.coverage import Pairs, most_new
 from autotune.goals import Goals, Judged, judge_bounds
 from autotune.layout import Layout, distinct, keys
-from autotune.pareto import box_of, hypervolume
+from autotune.pareto import box_of, hypervolume, knee
 from autotune.problem import Codes, Problem
 from autotune.proposals import children
-from autotune.sampling import stratified
+from autotune.sampling import stratified, uniform_legal
 
 Floats = NDArray[np.float64]
 LEAST_GROWTH = 1e-3
@@ -26,7 +26,8 @@ LEAST_GROWTH = 1e-3
 class RooflineSettings:
     """How the roofline front is sought: a pool, then so many generations of so many children each.
 
-    In a wide space the front goes on to grow: it is followed until it hardly does for `idle` generations.
+    In a wide space the front goes on to grow: it is followed until it hardly does for `idle` generations. The pool is
+    spread over the hardware and both ends of the front are simulated first, unless a comparison leaves that out.
     """
 
     pool: int = 4000
@@ -34,6 +35,8 @@ class RooflineSettings:
     generations: int = 12
     most_generations: int = 80
     idle: int = 3
+    stratified: bool = True
+    both_ends: bool = True
 
 
 DEFAULT_ROOFLINE = RooflineSettings()
@@ -73,7 +76,8 @@ def find_roofline_front(
     settings: RooflineSettings = DEFAULT_ROOFLINE,
 ) -> tuple[RooflineFront, Codes]:
     """Return the roofline front and the legal pool that it was found in; both are empty when nothing is legal."""
-    pool = distinct(np.concatenate([baselines, stratified(problem, layout, rng, settings.pool, baselines)]))
+    draw = stratified if settings.stratified else uniform_legal
+    pool = distinct(np.concatenate([baselines, draw(problem, layout, rng, settings.pool, baselines)]))
     if len(pool) == 0:
         return RooflineFront(pool, np.zeros((0, len(goals.objectives)))), pool
     codes, best = _elite(pool, judged_roofline(problem, goals, pool))
@@ -90,12 +94,15 @@ def find_roofline_front(
     return RooflineFront(codes, best.objectives, bool(best.feasible.any())), pool
 
 
-def first_designs(front: RooflineFront, baselines: Codes, count: int) -> Codes:
-    """Return the designs to simulate first: the baselines, then the ends of the roofline front, then it spread out."""
+def first_designs(front: RooflineFront, baselines: Codes, count: int, both_ends: bool = True) -> Codes:
+    """Return the designs to simulate first: the baselines, then the ends of the roofline front, then it spread out.
+
+    Without `both_ends` it is spread out from its middle.
+    """
     scaled = box_of(front.objectives).scale(front.objectives)
     ends = scaled.argmin(axis=0)
     # The first and the last objective, latency and area by default, are the ends that most runs lost.
-    order = [int(end) for end in (ends[0], *ends[:0:-1])]
+    order = [int(end) for end in (ends[0], *ends[:0:-1])] if both_ends else [knee(front.objectives)]
     distance = np.min([np.linalg.norm(scaled - scaled[row], axis=1) for row in order], axis=0)
     while len(order) < min(count, len(front.codes)) + len(ends):
         farthest = int(distance.argmax())

@@ -8,7 +8,7 @@ comes nearer to hardware that is.
 
 import numpy as np
 
-from autotune.layout import Layout, distinct
+from autotune.layout import Layout, clean, distinct
 from autotune.problem import Codes, Problem
 
 TRIES = 12
@@ -21,6 +21,12 @@ SELDOM_REDRAWS = 4
 def uniform(layout: Layout, rng: np.random.Generator, count: int) -> Codes:
     """Return designs with every knob drawn uniformly, legal or not: int[count, k]."""
     return rng.integers(0, layout.sizes, size=(count, len(layout.sizes)))
+
+
+def uniform_legal(problem: Problem, layout: Layout, rng: np.random.Generator, count: int, donors: Codes) -> Codes:
+    """Return the distinct legal ones of `TRIES` times `count` uniform draws, at most `count`: to compare with."""
+    drawn = clean(problem, uniform(layout, rng, TRIES * count))[:count]
+    return drawn if len(drawn) else donors
 
 
 def stratified(problem: Problem, layout: Layout, rng: np.random.Generator, count: int, donors: Codes) -> Codes:

@@ -12,7 +12,7 @@ from autotune.layout import Layout, distinct, keys
 from autotune.learning import predict_cycles
 from autotune.problem import Codes, Problem
 from autotune.proposals import children, composites
-from autotune.sampling import stratified
+from autotune.sampling import stratified, uniform_legal
 from costmodel.model import CostModel
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,7 @@ class ScreeningSettings:
     generation_children: int = 1200
     hardware: int = 24
     donors: int = 48
+    stratified: bool = True
 
 
 DEFAULT_SCREENING = ScreeningSettings()
@@ -82,7 +83,8 @@ def _first(
     settings: ScreeningSettings,
 ) -> list[Codes]:
     """Return the front itself and what is proposed before anything is predicted, by source."""
-    spread = stratified(problem, layout, rng, settings.random, donors)
+    draw = stratified if settings.stratified else uniform_legal
+    spread = draw(problem, layout, rng, settings.random, donors)
     hardware = np.concatenate([front, spread])[:, layout.hardware]
     picked = hardware[rng.integers(0, len(hardware), size=settings.hardware)]
     lent = np.concatenate([front, donors])

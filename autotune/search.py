@@ -5,75 +5,51 @@ counts. A run that is replayed over recorded evaluations therefore takes the sam
 interrupted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.certificate import left_factor
 from autotune.coverage import pairs_of
 from autotune.enumerate import enumerate_legal
 from autotune.feasibility import feasibility
 from autotune.goals import DEFAULT_GOALS, Goals, admit, judge_evaluations
 from autotune.hypervolume_box import fixed_box
 from autotune.layout import Layout, clean, distinct, keys, layout_of
-from autotune.learning import Forecast, accuracies, codes_of, forecast, merge, optimism, rows_of
-from autotune.pareto import Box, hypervolume
+from autotune.learning import (
+    COVERAGE,
+    Forecast,
+    accuracies,
+    codes_of,
+    forecast,
+    interval_of,
+    next_level,
+    optimism,
+    rows_of,
+)
+from autotune.pareto import Box, box_of, hypervolume, nondominated
 from autotune.problem import Codes, Evaluation, Problem
 from autotune.result import SILENT, BatchReport, EvaluateBatch, Observer, SearchResult, StopReason
 from autotune.roofline import (
-    DEFAULT_ROOFLINE,
     NO_ROOFLINE,
     RooflineFront,
-    RooflineSettings,
     fill,
     find_roofline_front,
     first_designs,
     judged_roofline,
 )
-from autotune.screening import DEFAULT_SCREENING, Candidates, ScreeningSettings, screen
+from autotune.screening import Candidates, screen
+from autotune.search_settings import DEFAULT_SEARCH, SearchSettings
 from autotune.selection import Known, choose_batch
-from costmodel.model import DEFAULT_MODEL, CostModel, ModelSettings, Rows, train
+from costmodel.accuracy import Interval
+from costmodel.model import BOUNDS_ALONE, NO_ROWS, CostModel, Rows, merge, train
 
 Floats = NDArray[np.float64]
 RECENT_BATCHES = 3
 BOUNDS_MISS = "even the lower bounds of all sampled designs miss a requirement"
 NOTHING_LEGAL = "no legal design in the sample; see the reasons"
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """Sizes of the stages; small budgets shrink the first designs and the batches.
-
-    Most of the first designs come from the roofline front; the rest covers pairs of knob values, so that no corner that
-    is rarely legal stays unknown to the model. A batch explores more when the one before grew the hypervolume little.
-    """
-
-    first: int = 40
-    batch: int = 10
-    late_batch: int = 20
-    late_after: int = 140
-    roofline_share: float = 0.75
-    explore_share: float = 0.1
-    stalled_share: float = 0.5
-    stalled_growth: float = 1e-3
-    enumerable: int = 1 << 18
-    roofline: RooflineSettings = DEFAULT_ROOFLINE
-    screening: ScreeningSettings = DEFAULT_SCREENING
-    model: ModelSettings = DEFAULT_MODEL
-
-    def first_count(self, budget: int, baselines: int) -> int:
-        """Return how many designs are evaluated before the model has a say."""
-        return min(budget, max(min(self.first, budget * 2 // 5), baselines + 3))
-
-    def batch_count(self, budget: int, evaluated: int) -> int:
-        """Return the size of the next batch."""
-        early = max(4, min(self.batch, budget // 10))
-        wanted = self.late_batch if evaluated >= self.late_after else early
-        return min(wanted, budget - evaluated)
-
-
-DEFAULT_SEARCH = SearchSettings()
 
 
 @dataclass(slots=True)
@@ -89,6 +65,8 @@ class _Run:
     evaluate_batch: EvaluateBatch
     observer: Observer
     settings: SearchSettings
+    prior: Mapping[str, Rows]
+    stop_within: float | None
     evaluations: list[Evaluation] = field(default_factory=list)
     batches: list[BatchReport] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
@@ -99,6 +77,8 @@ class _Run:
     box: Box | None = None
     settled: bool = False
     model: CostModel | None = None
+    trained_at: int = -1
+    level: float = COVERAGE
     carried: Codes | None = None
     repeats: int = 0
 
@@ -115,13 +95,18 @@ def search(
     observer: Observer = SILENT,
     settings: SearchSettings = DEFAULT_SEARCH,
     goals: Goals = DEFAULT_GOALS,
+    prior: Mapping[str, Rows] = NO_ROWS,
+    stop_within: float | None = None,
 ) -> SearchResult:
     """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them.
 
     The baselines aside, no design is evaluated that is known in closed form to miss a requirement, unless all do.
+    `prior` are what earlier runs measured, by operator kind. With `stop_within` the search ends once no known bound is
+    better than the front by more than this share.
     """
     admitted = admit(problem, goals)
-    run = _Run(problem, admitted, goals, layout_of(problem), budget, seed, evaluate_batch, observer, settings)
+    layout = layout_of(problem)
+    run = _Run(problem, admitted, goals, layout, budget, seed, evaluate_batch, observer, settings, prior, stop_within)
     baselines = clean(problem, problem.baselines())
     observer.phase("roofline front")
     run.roofline, pool = _roofline_front(run, admitted, baselines)
@@ -132,8 +117,11 @@ def search(
         return _result(run, StopReason.INFEASIBLE, NOTHING_LEGAL)
     if everything is not None and len(everything) <= budget:
         return _evaluate_everything(run, distinct(np.concatenate([baselines, everything])))
-    count = settings.first_count(budget, len(baselines))
-    bounded = first_designs(run.roofline, baselines, round(count * settings.roofline_share))
+    if prior:
+        run.model = train({}, seed, settings.model, prior)
+    count = settings.first_count(budget, len(baselines), warm=bool(prior))
+    ends = settings.roofline.both_ends
+    bounded = first_designs(run.roofline, baselines, round(count * settings.roofline_share), ends)
     first = fill(bounded, _promising(run, pool, count), pairs_of(run.layout), count)[:budget]
     if not _evaluate(run, first):
         return _result(run, StopReason.INTERRUPTED, "")
@@ -168,8 +156,10 @@ def _improve(run: _Run, pool: Codes) -> SearchResult:
     """Retrain, screen, choose and evaluate, batch by batch, until the budget is spent."""
     stage = 2
     while len(run.evaluations) < run.budget:
+        if run.stop_within is not None and run.batches[-1].left_factor <= 1.0 + run.stop_within:
+            return _result(run, StopReason.WITHIN, f"no known bound beats the front by more than {run.stop_within:.1%}")
         run.observer.phase("learning and screening")
-        run.model = train(run.rows, run.seed, run.settings.model)
+        run.model = _trained(run)
         candidates = _screen(run, pool, run.rng(stage))
         if len(candidates.codes) == 0:
             return _result(run, StopReason.EXHAUSTED, "every proposal had been evaluated before")
@@ -178,6 +168,17 @@ def _improve(run: _Run, pool: Codes) -> SearchResult:
             return _result(run, StopReason.INTERRUPTED, "")
         stage += 1
     return _result(run, StopReason.BUDGET, "" if run.roofline.reachable else BOUNDS_MISS)
+
+
+def _trained(run: _Run) -> CostModel:
+    """Return the model to predict with: the last one until the record has grown enough to be worth another."""
+    if not run.settings.learned:
+        return BOUNDS_ALONE
+    grown = len(run.evaluations) >= run.trained_at * (1.0 + run.settings.retrain_growth)
+    if run.model is not None and run.trained_at >= 0 and not grown:
+        return run.model
+    run.trained_at = len(run.evaluations)
+    return train(run.rows, run.seed, run.settings.model, run.prior)
 
 
 def _evaluate_everything(run: _Run, designs: Codes) -> SearchResult:
@@ -228,19 +229,32 @@ def _evaluate(run: _Run, designs: Codes) -> bool:
     if len(new) < len(designs):
         return False
     run.seen.update(keys(designs))
+    interval = None
     if run.model is not None:
-        run.forecasts.append(forecast(run.problem, run.model, new))
+        found = forecast(run.problem, run.model, new)
+        interval = interval_of(found, run.forecasts[-RECENT_BATCHES:], run.level)
+        run.level = next_level(run.level, interval)
+        run.forecasts.append(found)
     run.rows = merge(run.rows, rows_of(run.problem, new))
     bounded = judged_roofline(run.problem, run.goals, designs)
     known = run.bounds if len(run.bounds) else run.roofline.objectives
-    run.bounds = np.concatenate([known, bounded.objectives[bounded.feasible]])
+    bounds = np.concatenate([known, bounded.objectives[bounded.feasible]])
+    run.bounds = bounds[nondominated(bounds)]
     if not run.settled:
         run.box, run.settled = fixed_box(run.problem, run.goals, run.roofline, run.evaluations)
-    _report(run)
+    if not run.settings.roofline_box:
+        run.box = _observed_box(run)
+    _report(run, interval)
     return True
 
 
-def _report(run: _Run) -> None:
+def _observed_box(run: _Run) -> Box:
+    """Return the box of the front simulated so far, as a search without bounds has to take it."""
+    judged = judge_evaluations(run.problem, run.goals, run.evaluations)
+    return box_of(judged.objectives[judged.front()] if judged.feasible.any() else judged.objectives)
+
+
+def _report(run: _Run, interval: Interval | None) -> None:
     assert run.box is not None
     judged = judge_evaluations(run.problem, run.goals, run.evaluations)
     feasible = judged.objectives[judged.feasible]
@@ -254,6 +268,8 @@ def _report(run: _Run) -> None:
         best=tuple((float(value), merit.unit) for value, merit in zip(shown, run.goals.objectives, strict=True)),
         feasible=len(feasible),
         least_violation=float(judged.violations.min()),
+        left_factor=left_factor(feasible, run.bounds),
+        interval=interval,
         accuracy=accuracies(run.problem, run.forecasts[-1]) if run.forecasts else (),
     )
     run.batches.append(report)

@@ -23,6 +23,18 @@ class Accuracy:
     mape: float
 
 
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A batch's latencies against intervals of their predictions, made before they were known.
+
+    An interval reaches from the prediction divided by `factor` to it times `factor`; `covered` of `count` lay inside.
+    """
+
+    factor: float
+    covered: int
+    count: int
+
+
 def accuracy(predicted: Floats, measured: Floats) -> Accuracy:
     """Compare predictions with measurements of positive costs that compete with each other: float[n] each, n >= 1."""
     return Accuracy(

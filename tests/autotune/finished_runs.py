@@ -11,7 +11,8 @@ from autotune.problem import Codes, Evaluation
 from autotune.result import SearchResult
 from autotune.roofline import RooflineSettings
 from autotune.screening import ScreeningSettings
-from autotune.search import SearchSettings, search
+from autotune.search import search
+from autotune.search_settings import SearchSettings
 from costmodel.model import ModelSettings
 from tests.small_workloads import small_problem
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from autotune.architect.binding import binding_limits
+from autotune.certificate import cover_factors
 from autotune.constraints import constraints_json, prose, write_constraints
 from autotune.findings import BestAtValue, knee_of, knob_steps
 from autotune.finished import front_of, hardware_values
-from autotune.front_gap import bounds_front, cover_factors, gap
+from autotune.front_gap import bounds_front, gap
 from tests.autotune.finished_runs import empty_run, finished_run
 
 

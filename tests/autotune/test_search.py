@@ -14,7 +14,8 @@ from autotune.pareto import box_of, hypervolume, nondominated
 from autotune.problem import Codes, Evaluation
 from autotune.result import StopReason
 from autotune.roofline import roofline
-from autotune.search import SearchSettings, search
+from autotune.search import search
+from autotune.search_settings import SearchSettings
 from autotune.workers import Workers
 from tests.analytic_problem import AnalyticProblem, infeasible_problem, large_problem, small_problem, tiny_problem
 

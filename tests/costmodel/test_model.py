@@ -30,7 +30,7 @@ def test_the_residual_is_learned_from_four_hundred_rows() -> None:
 
 def test_the_same_rows_and_seed_give_the_same_predictions() -> None:
     rows = synthetic_rows(300, 0)
-    first, second = (train_kind(rows, 3).predict_log_ratio(rows.features) for _ in range(2))
+    first, second = (train_kind(rows, 3).predict_log_ratio(rows.features, rows.bound_cycles) for _ in range(2))
     assert (first == second).all()
 
 
@@ -50,7 +50,7 @@ def test_few_rows_give_their_mean_ratio() -> None:
     rows = Rows(np.zeros((2, 1)), np.array([200.0, 200.0]), np.array([100.0, 100.0]))
     model = train({"linear": rows}, seed=0)
     assert model.predict("linear", np.zeros((1, 1)), np.array([50.0])) == pytest.approx([100.0])
-    assert KindModel(-1.0, None).predict_log_ratio(np.zeros((2, 1))).tolist() == [0.0, 0.0]
+    assert KindModel(-1.0, None).predict_log_ratio(np.zeros((2, 1)), np.ones(2)).tolist() == [0.0, 0.0]
 
 
 def test_retraining_cost_is_bounded_whatever_the_number_of_rows() -> None:
