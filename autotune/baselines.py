@@ -1,4 +1,4 @@
-"""The samplers that the search is compared with, at equal evaluations: random, and Optuna's NSGA-II and TPE.
+"""The samplers that the search is compared with, at equal evaluations: random ones, Optuna's, and evolution on a model.
 
 All begin with the problem's baselines. An illegal proposal of a sampler is repaired: the nearest legal design that is
 found by redrawing more and more of its knobs is evaluated in its place, and its figures are told for the proposal. A
@@ -14,8 +14,9 @@ from typing import Protocol
 
 import numpy as np
 import optuna
-from optuna.samplers import BaseSampler, NSGAIISampler, TPESampler
+from optuna.samplers import BaseSampler, GPSampler, NSGAIIISampler, NSGAIISampler, QMCSampler, TPESampler
 
+from autotune.evolution import evolution
 from autotune.goals import DEFAULT_GOALS, Goals, admit, judge_evaluations
 from autotune.layout import Layout, clean, keys, layout_of
 from autotune.problem import Codes, Evaluation, Problem
@@ -73,19 +74,40 @@ def _nsga2(population: int, seed: int) -> BaseSampler:
     return NSGAIISampler(population_size=population, seed=seed)
 
 
-def _tpe(seed: int) -> BaseSampler:
+def _nsga3(seed: int) -> BaseSampler:
+    return NSGAIIISampler(population_size=50, seed=seed)
+
+
+def _quietly(make: Callable[[], BaseSampler]) -> BaseSampler:
+    """Make a sampler, or one with an option, that Optuna marks as experimental."""
     with warnings.catch_warnings():
-        # The multivariate option is marked experimental; it is the better one here.
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return TPESampler(seed=seed, multivariate=True)
+        return make()
+
+
+def _tpe(seed: int) -> BaseSampler:
+    return _quietly(lambda: TPESampler(seed=seed, multivariate=True))
+
+
+def _quasi_random(seed: int) -> BaseSampler:
+    return _quietly(lambda: QMCSampler(seed=seed, warn_independent_sampling=False))
+
+
+def _gaussian_process(seed: int) -> BaseSampler:
+    return _quietly(lambda: GPSampler(seed=seed))
 
 
 STRATEGIES: dict[str, Strategy] = {
     "random": random_search,
     "nsga2-20": partial(optuna_search, partial(_nsga2, 20)),
     "nsga2-50": partial(optuna_search, partial(_nsga2, 50)),
+    "nsga3": partial(optuna_search, _nsga3),
     "tpe": partial(optuna_search, _tpe),
+    "quasi-random": partial(optuna_search, _quasi_random),
+    "evolution": evolution,
 }
+# Not among them for its cost: it thinks for seconds per design, longer the more there are.
+GAUSSIAN_PROCESS: Strategy = partial(optuna_search, _gaussian_process)
 
 
 class _AskTell:
