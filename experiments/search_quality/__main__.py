@@ -74,7 +74,7 @@ def main() -> None:
     if choice.dump is not None:
         dump(truth, outcomes, choice.dump)
         table.to_csv(choice.dump / "summary.csv", index=False)
-        draw_growth(outcomes, settings.scenario_text().rstrip(","), choice.dump / "growth")
+        draw_growth(outcomes, settings.scenario_text().rstrip(","), choice.dump)
     head = {"legal_designs": truth.proof.legal_designs, "front_points": len(truth.front)}
     if choice.json:
         first = json.loads(table.iloc[:1].to_json(orient="records"))[0]

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from autotune.figures import STYLE
+from autotune.figures import figure_style, save_figure
 from autotune.pareto import REFERENCE
 from experiments.search_quality.ground_truth import GroundTruth
 from experiments.search_quality.outcomes import NINETY_NINE, SIMULATIONS, Outcome
@@ -49,10 +48,9 @@ def _mean_at(runs: Sequence[Outcome], count: int) -> float | None:
     return float(np.mean([outcome.hypervolumes[count - 1] for outcome in runs]))
 
 
-def draw_growth(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
+def draw_growth(outcomes: Sequence[Outcome], title: str, folder: Path) -> None:
     """Draw the mean hypervolume over evaluations, with the range over seeds, as PDF and PNG."""
-    with mpl.rc_context():
-        mpl.rcParams.update(STYLE)
+    with figure_style():
         figure = Figure(figsize=(5.2, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for name in dict.fromkeys(o.strategy for o in outcomes if o.equal == SIMULATIONS):
@@ -67,8 +65,7 @@ def draw_growth(outcomes: Sequence[Outcome], title: str, path: Path) -> None:
         axes.set_ylabel("hypervolume missing of the exact front's")
         axes.set_title(title)
         axes.legend(ncols=2)
-        for suffix in (".pdf", ".png"):
-            figure.savefig(path.with_suffix(suffix))
+        save_figure(figure, "growth", title, folder)
 
 
 def dump(truth: GroundTruth, outcomes: Sequence[Outcome], folder: Path) -> None:
