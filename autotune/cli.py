@@ -17,6 +17,7 @@ from autotune.commands.options import Batch, Context, Devices, Kv, Speculative, 
 from autotune.commands.replay import replay_command
 from autotune.commands.sensitivity import sensitivity_command
 from autotune.commands.timeline import timeline_command
+from autotune.commands.train import train_command
 from autotune.commands.tune import tune_command
 from autotune.exit_codes import run_to_exit_code
 
@@ -26,6 +27,7 @@ app.command("replay")(replay_command)
 app.command("timeline")(timeline_command)
 app.command("sensitivity")(sensitivity_command)
 app.command("tune")(tune_command)
+app.command("train")(train_command)
 app.command("import")(import_command)
 app.command("check")(check_command)
 app.command("compile")(compile_command)
@@ -52,6 +54,9 @@ def explore_command(
     at_least: opt.AtLeast = None,
     restrict: opt.Restrict = None,
     scenario: opt.Scenarios = None,
+    warm_start: opt.WarmStart = None,
+    no_cost_model: opt.NoCostModel = False,
+    stop_when_within: opt.StopWhenWithin = None,
     study: opt.Study = None,
     out: opt.Out = None,
     workers: opt.Workers = 0,

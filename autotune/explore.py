@@ -11,10 +11,9 @@ from typing import TextIO
 from autotune.decode_problem import DecodeProblem
 from autotune.finished import FinishedRun, front_of, nearest_of
 from autotune.front_numerics import front_verdicts
-from autotune.goals import Goals, goals_of
+from autotune.goals import Goals
 from autotune.interrupt import stop_on_interrupt
 from autotune.outputs import write_outputs
-from autotune.problem import HARDWARE_GROUP, Knob
 from autotune.problem_spec import ProblemSpec, SuiteSpec, problem_spec, suite_spec
 from autotune.progress import show_progress
 from autotune.record import Record, open_record, recorded
@@ -28,15 +27,19 @@ from autotune.run_settings import (
     save_settings,
 )
 from autotune.search import search
+from autotune.search_settings import DEFAULT_SEARCH
+from autotune.settings_goals import settings_goals
 from autotune.study import StudyView
 from autotune.suite import SuiteProblem
 from autotune.suite_outputs import SuiteRun, scenario_folder, write_suite_outputs
 from autotune.suite_settings import scenarios_of
+from autotune.training import gather, prior_for
 from autotune.workers import Workers
 from configs.errors import UserError
-from configs.knobs import HARDWARE_KNOBS
+from costmodel.lessons import Prior, load_lessons, save_lessons
 
 RUNS = Path("runs")
+LESSONS = "lessons.npz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ def explore(
     require_same_identity(folder, identity)
     with open_record(folder, problem, resume) as record:
         save_settings(folder, settings, identity)
-        result = _search(settings, goals, spec, problem, folder, record, count, stream)
+        prior = _prior(settings, problem, folder, stream)
+        result = _search(settings, goals, spec, problem, folder, record, count, stream, prior)
         if result.stop is StopReason.INFEASIBLE:
             raise _infeasible(settings, result)
         run = _finished(settings, problem, result, folder, count, stream)
@@ -115,12 +119,6 @@ def _finished(
     return run
 
 
-def settings_goals(settings: RunSettings) -> Goals:
-    """Return the goals of settings; raises UserError for an unknown objective, figure or knob."""
-    knobs = [Knob(item.name, HARDWARE_GROUP, item.values, item.unit) for item in HARDWARE_KNOBS]
-    return goals_of(settings.objectives, settings.requirements, knobs)
-
-
 def _search(
     settings: RunSettings,
     goals: Goals,
@@ -130,6 +128,7 @@ def _search(
     record: Record,
     workers: int,
     stream: TextIO | None,
+    prior: Prior,
 ) -> SearchResult:
     """Search with recorded evaluations, and bring the study up to date however the search ends."""
     shown = stream if stream is not None else sys.stderr
@@ -140,9 +139,28 @@ def _search(
     ):
         evaluate_batch = recorded(record, pool.evaluate, observer.evaluated)
         try:
-            return search(problem, settings.budget, settings.seed, evaluate_batch, observer, goals=goals)
+            return search(
+                problem,
+                settings.budget,
+                settings.seed,
+                evaluate_batch,
+                observer,
+                replace(DEFAULT_SEARCH, learned=settings.cost_model),
+                goals,
+                prior,
+                settings.stop_when_within,
+            )
         finally:
             StudyView(folder, problem, goals).sync(record.evaluations)
+
+
+def _prior(settings: RunSettings, problem: DecodeProblem | SuiteProblem, folder: Path, stream: TextIO | None) -> Prior:
+    """Return what a run starts from; its lessons are kept in its folder, so that a resumed run starts from the same."""
+    path = folder / LESSONS
+    if settings.warm_start and not path.exists():
+        _say(stream, f"learning from {', '.join(settings.warm_start)}")
+        save_lessons(path, gather([Path(source) for source in settings.warm_start]))
+    return prior_for(problem, load_lessons(path) if settings.warm_start else (), settings.seed)
 
 
 def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
@@ -209,6 +227,8 @@ def _resolved(settings: RunSettings, problem: DecodeProblem | SuiteProblem) -> d
         "objectives": ",".join(settings.objectives),
         "require": ", ".join(settings.requirements),
         "scenarios": "; ".join(settings.scenarios),
+        "warm_start": " ".join(settings.warm_start),
+        "cost_model": "learned" if settings.cost_model else "lower bounds alone",
     }
 
 

@@ -44,12 +44,15 @@ def cycles_of(problem: Problem, evaluations: Sequence[Evaluation]) -> tuple[Floa
     return pairs[0], pairs[1]
 
 
-def rows_of(problem: Problem, evaluations: Sequence[Evaluation]) -> dict[str, Rows]:
-    """Return what evaluations teach about each operator kind."""
+def rows_of(
+    problem: Problem, evaluations: Sequence[Evaluation], columns: Sequence[int] | None = None
+) -> dict[str, Rows]:
+    """Return what evaluations teach about each operator kind, from all tasks or from those of some columns."""
     codes = codes_of(evaluations, len(problem.knobs))
     cycles, bounds = cycles_of(problem, evaluations)
     rows: dict[str, Rows] = {}
-    for column, task in enumerate(problem.tasks):
+    for column in range(len(problem.tasks)) if columns is None else columns:
+        task = problem.tasks[column]
         new = Rows(problem.features(codes, task), cycles[:, column], bounds[:, column])
         kind = problem.kind(task)
         rows[kind] = join(rows[kind], new) if kind in rows else new
@@ -85,22 +88,30 @@ def accuracies(problem: Problem, seen: Forecast) -> tuple[tuple[str, Accuracy], 
     return ("latency", whole), *tasks
 
 
-def optimism(problem: Problem, recent: Sequence[Forecast]) -> Floats:
-    """Return the factor by which each task may be faster than predicted, from recent errors: float[tasks]."""
+def optimism(problem: Problem, recent: Sequence[Forecast], unseen_log_width: float = 0.0) -> Floats:
+    """Return the factor by which each task may be faster than predicted, from recent errors: float[tasks].
+
+    Before any, it is what a device or a model that was never seen must expect: `unseen_log_width`.
+    """
     factors = np.ones(len(problem.tasks))
     for column in range(len(problem.tasks)):
         errors = [np.log(seen.predicted_cycles[:, column] / seen.measured_cycles[:, column]) for seen in recent]
-        width = interval_half_width(np.concatenate(errors), COVERAGE) if errors else 0.0
+        width = interval_half_width(np.concatenate(errors), COVERAGE) if errors else unseen_log_width
         factors[column] = np.exp(-width)
     return factors
 
 
-def interval_of(seen: Forecast, recent: Sequence[Forecast], level: float) -> Interval | None:
-    """Return how many latencies of a batch lay in the interval that the batches before it gave; None without any."""
-    if not recent:
-        return None
+def interval_of(
+    seen: Forecast, recent: Sequence[Forecast], level: float, unseen_log_width: float = 0.0
+) -> Interval | None:
+    """Return how many latencies of a batch lay in the interval that the batches before it gave; None without any.
+
+    Before the first batch `unseen_log_width` is the half width, if it is known.
+    """
     errors = [np.log(known.predicted_latency_ns / known.measured_latency_ns) for known in recent]
-    width = interval_half_width(np.concatenate(errors), level)
+    width = interval_half_width(np.concatenate(errors), level) if errors else unseen_log_width
+    if width == 0.0:
+        return None
     error = np.abs(np.log(seen.predicted_latency_ns / seen.measured_latency_ns))
     return Interval(float(np.exp(width)), int((error <= width).sum()), len(error))
 

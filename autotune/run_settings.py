@@ -19,9 +19,21 @@ DEVICE_COUNTS = frozenset(str(count) for count in range(1, MOST_DEVICES + 1))
 MOST_DIGITS = 9
 IDENTITY = "made_from"
 # Runs made before these were there had their defaults.
-ADDED_LATER = frozenset({"weights", "kv", "speculative", "objectives", "requirements", "scenarios"})
+ADDED_LATER = frozenset(
+    {
+        "weights",
+        "kv",
+        "speculative",
+        "objectives",
+        "requirements",
+        "scenarios",
+        "warm_start",
+        "cost_model",
+        "stop_when_within",
+    }
+)
 HARDWARE_OF_BASE = f"{HARDWARE_GROUP}=base"  # keeps all hardware knobs that have no values of their own
-LISTS = ("restrictions", "objectives", "requirements", "scenarios")
+LISTS = ("restrictions", "objectives", "requirements", "scenarios", "warm_start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,8 @@ class RunSettings:
 
     `objectives` are names of figures of merit, `requirements` texts such as `area_mm2 <= 600` in their one spelling,
     `scenarios` texts such as `long: context=32768` (`autotune.suite_settings`); without any the settings are the one.
+    `warm_start` are run folders and files of training data; `stop_when_within` is the share by which no known bound may
+    be better than the front for the search to end before its budget.
     """
 
     model: str
@@ -46,6 +60,9 @@ class RunSettings:
     objectives: tuple[str, ...] = ("latency", "energy", "area")
     requirements: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
+    warm_start: tuple[str, ...] = ()
+    cost_model: bool = True
+    stop_when_within: float | None = None
 
     def require_consistent(self) -> None:
         """Raise UserError for choices that exclude each other."""
@@ -55,6 +72,20 @@ class RunSettings:
                 expected=f"at most the {self.context} tokens of the context, which include those that are verified",
                 found=str(self.speculative),
                 way_out="give fewer, or a longer --context",
+            )
+        if self.stop_when_within is not None and not 0.0 <= self.stop_when_within < float("inf"):
+            raise UserError(
+                where="--stop-when-within",
+                expected="a share from 0, such as 0.10",
+                found=str(self.stop_when_within),
+                way_out="give the share by which bounds may be better than the front",
+            )
+        if self.warm_start and not self.cost_model:
+            raise UserError(
+                where="--warm-start",
+                expected="a run with a cost model, which is what starts from earlier runs",
+                found="--no-cost-model",
+                way_out="leave one of them out",
             )
 
     def scenario_text(self) -> str:

@@ -5,7 +5,7 @@ counts. A run that is replayed over recorded evaluations therefore takes the sam
 interrupted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,7 +44,8 @@ from autotune.screening import Candidates, screen
 from autotune.search_settings import DEFAULT_SEARCH, SearchSettings
 from autotune.selection import Known, choose_batch
 from costmodel.accuracy import Interval
-from costmodel.model import BOUNDS_ALONE, NO_ROWS, CostModel, Rows, merge, train
+from costmodel.lessons import NO_PRIOR, Prior
+from costmodel.model import BOUNDS_ALONE, CostModel, Rows, merge, train
 
 Floats = NDArray[np.float64]
 RECENT_BATCHES = 3
@@ -65,7 +66,7 @@ class _Run:
     evaluate_batch: EvaluateBatch
     observer: Observer
     settings: SearchSettings
-    prior: Mapping[str, Rows]
+    prior: Prior
     stop_within: float | None
     evaluations: list[Evaluation] = field(default_factory=list)
     batches: list[BatchReport] = field(default_factory=list)
@@ -95,13 +96,13 @@ def search(
     observer: Observer = SILENT,
     settings: SearchSettings = DEFAULT_SEARCH,
     goals: Goals = DEFAULT_GOALS,
-    prior: Mapping[str, Rows] = NO_ROWS,
+    prior: Prior = NO_PRIOR,
     stop_within: float | None = None,
 ) -> SearchResult:
     """Evaluate at most `budget` distinct legal designs, chosen to grow the Pareto front, and return all of them.
 
     The baselines aside, no design is evaluated that is known in closed form to miss a requirement, unless all do.
-    `prior` are what earlier runs measured, by operator kind. With `stop_within` the search ends once no known bound is
+    `prior` is what earlier runs measured. With `stop_within` the search ends once no known bound is
     better than the front by more than this share.
     """
     admitted = admit(problem, goals)
@@ -117,9 +118,9 @@ def search(
         return _result(run, StopReason.INFEASIBLE, NOTHING_LEGAL)
     if everything is not None and len(everything) <= budget:
         return _evaluate_everything(run, distinct(np.concatenate([baselines, everything])))
-    if prior:
-        run.model = train({}, seed, settings.model, prior)
-    count = settings.first_count(budget, len(baselines), warm=bool(prior))
+    if prior.rows and settings.learned:
+        run.model = train({}, seed, settings.model, prior.rows)
+    count = settings.first_count(budget, len(baselines), warm=run.model is not None)
     ends = settings.roofline.both_ends
     bounded = first_designs(run.roofline, baselines, round(count * settings.roofline_share), ends)
     first = fill(bounded, _promising(run, pool, count), pairs_of(run.layout), count)[:budget]
@@ -178,7 +179,7 @@ def _trained(run: _Run) -> CostModel:
     if run.model is not None and run.trained_at >= 0 and not grown:
         return run.model
     run.trained_at = len(run.evaluations)
-    return train(run.rows, run.seed, run.settings.model, run.prior)
+    return train(run.rows, run.seed, run.settings.model, run.prior.rows)
 
 
 def _evaluate_everything(run: _Run, designs: Codes) -> SearchResult:
@@ -207,7 +208,7 @@ def _screen(run: _Run, pool: Codes, rng: np.random.Generator) -> Candidates:
 def _choose(run: _Run, candidates: Candidates) -> Codes:
     assert run.box is not None
     codes = codes_of(run.evaluations, len(run.layout.sizes))
-    factors = optimism(run.problem, run.forecasts[-RECENT_BATCHES:])
+    factors = optimism(run.problem, run.forecasts[-RECENT_BATCHES:], run.prior.log_width)
     judged = judge_evaluations(run.problem, run.goals, run.evaluations)
     known = Known(codes, judged.objectives[judged.feasible], factors, run.box)
     count = run.settings.batch_count(run.budget, len(run.evaluations))
@@ -232,7 +233,7 @@ def _evaluate(run: _Run, designs: Codes) -> bool:
     interval = None
     if run.model is not None:
         found = forecast(run.problem, run.model, new)
-        interval = interval_of(found, run.forecasts[-RECENT_BATCHES:], run.level)
+        interval = interval_of(found, run.forecasts[-RECENT_BATCHES:], run.level, run.prior.log_width)
         run.level = next_level(run.level, interval)
         run.forecasts.append(found)
     run.rows = merge(run.rows, rows_of(run.problem, new))

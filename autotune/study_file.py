@@ -99,6 +99,15 @@ def _texts(value: object) -> tuple[str, ...] | None:
     return tuple(str(item) for item in items)
 
 
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _share(value: object) -> float | None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+    return float(value) if fits and isinstance(value, int | float) else None
+
+
 def _objectives(value: object) -> tuple[str, ...] | None:
     return split_objectives(value) if isinstance(value, str) else _texts(value)
 
@@ -154,5 +163,8 @@ KEYS = {
     "objectives": Key("objectives", "a list of names, such as [latency, area]", _objectives),
     "require": Key("requirements", "a list of texts, such as [area_mm2 <= 600]", _requirements),
     "scenarios": Key("scenarios", "a list of texts or mappings, such as [{name: long, context: 32768}]", _scenarios),
+    "warm_start": Key("warm_start", "a list of run folders and .npz files", _texts),
+    "cost_model": Key("cost_model", "true or false", _flag),
+    "stop_when_within": Key("stop_when_within", "a share from 0, such as 0.10", _share),
     "set": Key("restrictions", "knobs with values, such as {channels: 32, lanes: 16..64}", _restrictions),
 }

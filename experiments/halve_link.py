@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from autotune.exit_codes import run_to_exit_code
-from autotune.explore import settings_goals
 from autotune.finished import front_points
 from autotune.problem_spec import problem_spec
 from autotune.record import EVALUATIONS, load_evaluations
 from autotune.run_settings import load_settings, stored_settings
+from autotune.settings_goals import settings_goals
 from configs.errors import UserError
 
 

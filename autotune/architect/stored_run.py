@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.chosen_design import settings_of_run
-from autotune.explore import settings_goals
 from autotune.feasibility import Feasibility
 from autotune.finished import FinishedRun
 from autotune.goals import Goals
@@ -15,6 +14,7 @@ from autotune.record import EVALUATIONS, load_evaluations
 from autotune.result import SearchResult, StopReason
 from autotune.roofline import NO_ROOFLINE
 from autotune.run_settings import IDENTITY, RUN_FILE, RunSettings, load_settings
+from autotune.settings_goals import settings_goals
 from autotune.stored_points import stored_codes
 from configs.errors import UserError
 

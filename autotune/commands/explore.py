@@ -12,6 +12,7 @@ from rich.table import Table
 from autotune.exit_codes import ANSWER_IS_NO, DONE, INTERRUPTED
 from autotune.explore import Exploration, explore
 from autotune.finished import JudgedRun, changed_knobs
+from autotune.model_lines import model_lines
 from autotune.requirement_findings import miss_text, nearest_misses, requirement_counts
 from autotune.result import StopReason
 from autotune.run_settings import RunSettings
@@ -100,6 +101,11 @@ def _closing_lines(run: Exploration) -> list[str]:
     if run.result.batches and run.front:
         last = run.result.batches[-1]
         lines.append(f"hypervolume: {last.hypervolume / last.bound_hypervolume:.1%} of the known front of lower bounds")
+        lines.append(
+            f"left: no known lower bound is better than this front by more than {last.left_factor - 1:.1%} "
+            "in all objectives at once"
+        )
+        lines += model_lines(run.finished.problem, run.result)
     return [*lines, f"report: {run.folder / 'report.html'}"]
 
 

@@ -36,6 +36,15 @@ Scenarios = Annotated[
         "context, batch, weights, kv, speculative and weight",
     ),
 ]
+WarmStart = Annotated[
+    list[str] | None,
+    typer.Option("--warm-start", help="folder of a finished run, or .npz of explore train; repeatable: learn from it"),
+]
+NoCostModel = Annotated[bool, typer.Option("--no-cost-model", help="choose designs by their lower bounds alone")]
+StopWhenWithin = Annotated[
+    float | None,
+    typer.Option(help="end early once no known lower bound beats the front by more than this share, such as 0.10"),
+]
 Study = Annotated[Path | None, typer.Option(help="YAML file with these options as keys; options go before it")]
 Out = Annotated[Path | None, typer.Option(help="result folder; by default a new one under runs/")]
 Workers = Annotated[int, typer.Option(help="processes; 0 takes one per core", min=0)]
@@ -50,6 +59,7 @@ SETTINGS = {
     "at_most": "requirements",
     "at_least": "requirements",
     "scenario": "scenarios",
+    "no_cost_model": "cost_model",
 }
 
 
@@ -95,12 +105,25 @@ def _values(options: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that options stand for, defaults included."""
     from autotune.study_file import split_objectives
 
-    plain = ("model", "hardware", "batch", "devices", "budget", "seed", "weights", "kv", "speculative")
+    plain = (
+        "model",
+        "hardware",
+        "batch",
+        "devices",
+        "budget",
+        "seed",
+        "weights",
+        "kv",
+        "speculative",
+        "stop_when_within",
+    )
     return {name: options[name] for name in plain} | {
         "context": options["context_length"],
         "restrictions": tuple(options["restrict"] or ()),
         "objectives": split_objectives(options["objectives"]),
         "scenarios": tuple(options["scenario"] or ()),
+        "warm_start": tuple(options["warm_start"] or ()),
+        "cost_model": not options["no_cost_model"],
         "requirements": _requirements(options["require"], options["at_most"], options["at_least"]),
     }
 

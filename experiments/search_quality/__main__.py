@@ -16,20 +16,19 @@ import optuna
 
 from autotune.exit_codes import run_to_exit_code
 from autotune.run_settings import RunSettings
+from autotune.training import lesson_of, prior_for
 from configs.errors import UserError
-from costmodel.model import NO_ROWS, Rows, merge
+from costmodel.lessons import NO_PRIOR, Prior
 from experiments.search_quality.compared import DEFAULT, EVERY, OURS, SAMPLERS, WARM
 from experiments.search_quality.ground_truth import GroundTruth
-from experiments.search_quality.outcomes import Outcome, learned_rows, run
+from experiments.search_quality.outcomes import Outcome, run
 from experiments.search_quality.problems import NAMED, small_problem
 from experiments.search_quality.tables import draw_growth, dump, summary
 
 HEAD = ("hypervolume_mean", "hypervolume_min", "evaluations_to_99_percent")
 
 
-def compare(
-    truth: GroundTruth, strategies: Sequence[str], budget: int, seeds: int, prior: dict[str, Rows]
-) -> list[Outcome]:
+def compare(truth: GroundTruth, strategies: Sequence[str], budget: int, seeds: int, prior: Prior) -> list[Outcome]:
     """Run every strategy with every seed; other samplers a second time to the time that ours took."""
     outcomes: list[Outcome] = []
     for seed in range(seeds):
@@ -44,15 +43,15 @@ def compare(
     return outcomes
 
 
-def earlier_rows(settings: RunSettings, cache: Path, workers: int, budget: int) -> dict[str, Rows]:
-    """Return what our search measured on the named problems, but for those of the same model or the same device."""
-    rows: dict[str, Rows] = {}
+def earlier_runs(truth: GroundTruth, settings: RunSettings, cache: Path, workers: int, budget: int) -> Prior:
+    """Return what our search measured on the named problems of other models."""
+    lessons = []
     for named in NAMED.values():
         if named.settings.model != settings.model:
-            truth = GroundTruth(small_problem(named.settings), cache, workers)
-            rows = merge(rows, learned_rows(truth, run(truth, OURS, budget, 0)))
-            truth.close()
-    return rows
+            other = GroundTruth(small_problem(named.settings), cache, workers)
+            lessons.append(lesson_of(other.problem, run(other, OURS, budget, 0).evaluations))
+            other.close()
+    return prior_for(truth.problem, lessons, 0)
 
 
 def main() -> None:
@@ -68,7 +67,8 @@ def main() -> None:
             where="--strategies", expected=f"names among {', '.join(EVERY)}", found=unknown[0], way_out="give one"
         )
     truth = GroundTruth(small_problem(settings), choice.cache, choice.workers)
-    prior = earlier_rows(settings, choice.cache, choice.workers, choice.budget) if WARM in strategies else dict(NO_ROWS)
+    warm = WARM in strategies
+    prior = earlier_runs(truth, settings, choice.cache, choice.workers, choice.budget) if warm else NO_PRIOR
     outcomes = compare(truth, strategies, choice.budget, choice.seeds, prior)
     table = summary(outcomes)
     if choice.dump is not None:

@@ -5,16 +5,16 @@ thinks is timed. With an allowance a run ends when its time, simulations include
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.learning import metrics_of, rows_of
+from autotune.learning import metrics_of
 from autotune.problem import Codes, Evaluation
 from autotune.search import search
-from costmodel.model import NO_ROWS, Rows
+from costmodel.lessons import NO_PRIOR, Prior
 from experiments.search_quality.compared import SAMPLERS, VARIANTS
 from experiments.search_quality.ground_truth import GroundTruth
 
@@ -82,14 +82,14 @@ def run(
     strategy: str,
     budget: int,
     seed: int,
-    prior: Mapping[str, Rows] = NO_ROWS,
+    prior: Prior = NO_PRIOR,
     allowance_s: float | None = None,
 ) -> Outcome:
     """Run one strategy once, to a number of evaluations or to a time."""
     served = Served(truth, allowance_s)
     if strategy in VARIANTS:
         variant = VARIANTS[strategy]
-        known = prior if variant.warm else NO_ROWS
+        known = prior if variant.warm else NO_PRIOR
         search(truth.problem, budget, seed, served, settings=variant.settings, prior=known)
     else:
         SAMPLERS[strategy](truth.problem, budget, seed, served)
@@ -111,8 +111,3 @@ def growth(truth: GroundTruth, evaluations: Sequence[Evaluation]) -> Floats:
             front = np.concatenate([front[~behind], metrics[row : row + 1]])
         volumes[row] = truth.share(front) if improves else volumes[row - 1]
     return volumes
-
-
-def learned_rows(truth: GroundTruth, outcome: Outcome) -> dict[str, Rows]:
-    """Return what a run measured, by operator kind: the start of a warm run on another problem."""
-    return rows_of(truth.problem, outcome.evaluations)
