@@ -29,6 +29,9 @@ from compiler.unmatched import Unmatched, unmatched_of
 
 # Types whose first token eager computes otherwise than later ones: nemotron_h clamps the step sizes of a prefill only.
 FIRST_TOKEN_DIFFERS = ("nemotron_h",)
+# Types that choose tokens by what does not depend on their place: equal tokens score the same, and which of them eager
+# then takes is torch's to say. They are given no token twice.
+NO_TOKEN_TWICE = ("doge",)
 STATE_PREFIX = "state_"
 ROUTED = {OpKind.ROUTED_LINEAR: 2, OpKind.EXPERTS: 3}  # which operand is the experts' first weight
 
@@ -104,6 +107,8 @@ def random_tokens(model: PreTrainedModel, batch: int, steps: int) -> Tensor:
     """Return the token ids [batch, steps] that every comparison decodes; rows begin alike whatever the batch."""
     generator = torch.Generator().manual_seed(1)
     vocabulary = min(model.config.get_text_config(decoder=True).vocab_size, 100)
+    if model.config.model_type in NO_TOKEN_TWICE:
+        return torch.stack([torch.randperm(vocabulary, generator=generator)[:steps] for _ in range(batch)])
     return torch.stack([torch.randint(0, vocabulary, (steps,), generator=generator) for _ in range(batch)])
 
 

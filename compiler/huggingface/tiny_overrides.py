@@ -33,6 +33,7 @@ OVERRIDES: dict[str, dict[str, object]] = {
         "sliding_window": 16,
         "router_hidden_size": 32,
     },
+    "doge": {"keep_window_size": 24},
     # Layers counted in other ways.
     "dory": TWO_KINDS
     | {

@@ -33,7 +33,8 @@ RECURRENCES: tuple[tuple[str, Callable[[Targets], bool]], ...] = (
     ("gated_delta", lambda found: {"mul", "sum", "sub", "add"} <= found),
     ("linear_attention", lambda found: {"mul", "add"} <= found and bool(found & {"matmul", "bmm", "sum"})),
     ("state_space", lambda found: {"mul", "add"} <= found),
-    ("history", lambda found: found <= VIEWS | {"mul", "sum", "roll", "copy"}),
+    ("selection", lambda found: {"index_copy", "topk"} <= found),
+    ("history", lambda found: found <= VIEWS | {"mul", "sum", "roll", "copy", "index_copy", "repeat_interleave"}),
 )
 OTHER = "other"
 

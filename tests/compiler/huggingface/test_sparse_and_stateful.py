@@ -20,6 +20,8 @@ CASES = (
     ("rwkv", 3, 12),
     ("recurrent_gemma", 3, 12),
     ("xlstm", 1, 12),
+    ("openai-gpt", 2, 12),
+    ("doge", 2, 30),  # past the 24 tokens of the largest biases
 )
 
 
