@@ -69,11 +69,39 @@ def remembered(layer: Any, number: int, token: Tensor) -> Tensor:
     return token
 
 
+def collected(layer: Any, number: int, entry: Tensor, tokens: int) -> Tensor:
+    """Return a cache [B, heads, entries, width] of a layer with the entry [B, heads, 1, width] of each `tokens` tokens.
+
+    An entry is written with each of its tokens: it is what it should be once the last of them has been.
+    """
+    if isinstance(layer, CapturedLayer):
+        return layer.update_entries(entry, number, tokens)
+    layer.entry_tokens = {**getattr(layer, "entry_tokens", {}), f"history_{number}": tokens}
+    return remembered(layer, number, entry)
+
+
+def buffered(layer: Any, number: int, token: Tensor, tokens: int) -> Tensor:
+    """Return a state [B, tokens, width] of a layer that holds the last tokens [B, 1, width], at their place modulo."""
+    if isinstance(layer, CapturedLayer):
+        before = layer.tensors[f"recurrent_{number}"]
+        return layer.update_recurrent_state(marks.remember(before, 1, layer.position % tokens, token), number)
+    state = token.repeat(1, tokens, 1)
+    layer.recurrent_states = {**getattr(layer, "recurrent_states", {}), number: state}
+    return state
+
+
+def position_of(layer: Any) -> Tensor:
+    """Return the position [1] of the token that a layer is given: a layer of transformers' own is given the first."""
+    return layer.position if isinstance(layer, CapturedLayer) else torch.zeros(1, dtype=torch.int64)
+
+
 def shapes_of(layer: Any, context: int) -> LayerShapes:
     """Return what a layer of transformers' own cache holds after one token, with the token axis at full length."""
     held = held_by(layer)
+    tokens: dict[str, int] = getattr(layer, "entry_tokens", {})
+    lengths = {name: -(-context // tokens.get(name, 1)) for name in held}
     shapes = {
-        name: tuple(context if axis == token_axis else size for axis, size in enumerate(tensor.shape))
+        name: tuple(lengths[name] if axis == token_axis else size for axis, size in enumerate(tensor.shape))
         for name, (tensor, token_axis) in held.items()
     }
     return LayerShapes(
@@ -144,7 +172,13 @@ class CapturedLayer(cache_utils.LinearAttentionCacheLayerMixin, cache_utils.Cach
     def update_history(self, token: Tensor, number: int) -> Tensor:
         """Write a token [B, heads, 1, width] at the position of a history and return the history."""
         name = f"history_{number}"
-        self.tensors[name] = self.tensors[name].index_copy(POSITION_AXIS, self.position, token)
+        self.tensors[name] = marks.remember(self.tensors[name], POSITION_AXIS, self.position, token)
+        return self.tensors[name]
+
+    def update_entries(self, entry: Tensor, number: int, tokens: int) -> Tensor:
+        """Write the entry [B, heads, 1, width] of the last `tokens` tokens to its place among all and return them."""
+        name = f"history_{number}"
+        self.tensors[name] = marks.append(self.tensors[name], entry, self.position // tokens)
         return self.tensors[name]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:

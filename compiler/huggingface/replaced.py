@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from compiler.huggingface import hooks
+from compiler.huggingface import compressed, hooks
 from compiler.huggingface.cache import remembered
 from compiler.raising import marks
 
@@ -244,6 +244,10 @@ REPLACED: dict[str, dict[str, Callable[..., Any]]] = {
     "modeling_openai.Attention": {"_attn": _openai_products},
     "MptAttention": {"forward": _mpt_attention},
     "GPTNeoSelfAttention": {"_attn": _gpt_neo_products},
+    "DeepseekV4Attention": {"forward": compressed.attention},
+    "DeepseekV4HCACompressor": {"forward": compressed.heavy_compressor},
+    "DeepseekV4CSACompressor": {"forward": compressed.sparse_compressor},
+    "DeepseekV4Indexer": {"forward": compressed.indexer},
     "DogeAttention": {"forward": _doge_attention},
     "DiffLlamaAttention": {"forward": _diffllama_attention},
     "Llama4TextMoe": {"forward": _llama4_mixture},

@@ -15,7 +15,7 @@ from compiler.raising.found import Found, flat_type
 from compiler.raising.patterns import target_of
 from compiler.raising.program import Program, is_tensor, module_path, program_of, root_of, source_line
 from compiler.raising.regions import Region, regions_of
-from compiler.raising.roles import role_of
+from compiler.raising.roles import HISTORY, role_of
 from compiler.raising.rules import RULES
 from compiler.raising.writing import write_body
 from compiler.signatures import SIGNATURES
@@ -190,7 +190,8 @@ class _Assembly:
         read = [node for node in region.nodes if is_tensor(node) and node in self.read]
         results = list(dict.fromkeys((*after, *read)))
         body = write_body(region.nodes, operands, results, self._body_type)
-        role = role_of(body, recurrence=bool(region.states))
+        remembers = any(target_of(node) == "pim.remember" for node in region.nodes)
+        role = HISTORY if remembers else role_of(body, recurrence=bool(region.states))
         wishes = self._region_names(region, results, role)
         for node, wish in zip(results, wishes, strict=True):
             self.values[node] = Value(self._fresh(wish), self._body_type(node))
@@ -253,6 +254,8 @@ def _result_names(found: Found) -> list[str]:
     path = found.name.rpartition(".")[0]
     if found.kind is OpKind.KV_APPEND:
         return [f"{path}.key_cache", f"{path}.value_cache"]
+    if found.kind is OpKind.ATTENTION and len(found.results) > 1:
+        return [found.name, f"{path}.logsum"]
     if found.kind is OpKind.ROUTE:
         return [found.name, f"{path}.expert_weights"]
     return [found.name]
