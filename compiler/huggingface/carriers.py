@@ -214,6 +214,19 @@ class AttachedCarrier(Carrier):
         return [block.attn for block in model.transformer.h]
 
 
+class Qwen4Carrier(Carrier):
+    """qwen4_exp_text: its first indexed layer keeps the positions of all tokens, of which blocks need their first."""
+
+    def given(self, model: PreTrainedModel, layers: list[CapturedLayer]) -> Any:
+        """Return the cache, that layer given the position at which the current block began."""
+        config = model.config.get_text_config()
+        first: Any = layers[config.layer_types.index("indexed_attention")]
+        start = first.position // config.indexer_compress_ratio * config.indexer_compress_ratio
+        batch = next(iter(first.tensors.values())).shape[0]
+        first.indexer_position_ids = start.expand(3, batch, 1)
+        return super().given(model, layers)
+
+
 COMMON = Carrier()
 CARRIERS: dict[str, Carrier] = {
     "minimax": MiniMaxCarrier(),
@@ -221,6 +234,7 @@ CARRIERS: dict[str, Carrier] = {
     "rwkv": RwkvCarrier(),
     "recurrent_gemma": RecurrentGemmaCarrier(),
     "xlstm": XlstmCarrier(),
+    "qwen4_exp_text": Qwen4Carrier(),
 }
 
 

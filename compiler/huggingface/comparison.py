@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from compiler.graph import Graph, Op, OpKind
+from compiler.graph import Graph, Op, OpKind, TensorType
 from compiler.huggingface.capture import build, capture
 from compiler.huggingface.lifting import lifted_to_float64
 from compiler.huggingface.quiet import quiet
@@ -79,7 +79,7 @@ def compare(model_type: str, steps: int = 72, batch: int = 1, dtype: torch.dtype
     token_ids = random_tokens(model, batch, steps + prefilled)
     with recorded_routes(model) as routes, recorded_selections(model) as selections:
         expected = decode_reference(model, token_ids)
-    states = {value.name: torch.zeros(value.type.shape, dtype=dtype) for value in raised.graph.inputs[2:]}
+    states = {value.name: _empty(value.type, dtype) for value in raised.graph.inputs[2:]}
     if prefilled:
         states |= _first_states(model, token_ids[:, :1], context)
     pins: list[dict[str, Tensor]] = [{} for _ in range(steps + prefilled)]
@@ -101,6 +101,10 @@ def compare(model_type: str, steps: int = 72, batch: int = 1, dtype: torch.dtype
         import_seconds=imported - started,
         execution_seconds=perf_counter() - executing,
     )
+
+
+def _empty(state: TensorType, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(state.shape, dtype=dtype if state.dtype.is_float else torch.int64)
 
 
 def random_tokens(model: PreTrainedModel, batch: int, steps: int) -> Tensor:

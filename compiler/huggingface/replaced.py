@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from compiler.huggingface import compressed, hooks
-from compiler.huggingface.cache import remembered
-from compiler.raising import marks
+from compiler.huggingface.cache import buffered, collected, position_of, remembered
+from compiler.raising import marks, selection_marks
+from compiler.raising.partial_marks import select_entries
 
 
 def replace_methods(model: nn.Module) -> None:
@@ -51,6 +52,53 @@ def _gpt_neo_products(
         visible = visible & (torch.arange(visible.shape[-1]) > position - module.config.window_size)
     attended = marks.attention(query, key, value, visible, None, None, 1.0, 0.0)
     return attended.transpose(1, 2), None
+
+
+def _qwen4_indexer(
+    module: Any, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor], attention_mask: Tensor, cache: Any
+) -> Tensor:
+    """The mask with the blocks of tokens that score highest, and the newest one while it is incomplete.
+
+    The key of a block, the mean of its tokens' turned to where it begins, is made anew with each of them and kept: the
+    model computes those of all blocks at every step.
+    """
+    layer, ratio, width = cache.layers[module.layer_idx], module.compress_ratio, module.index_head_dim
+    rotate, tables = _own(module, "apply_rotary_pos_emb"), position_embeddings
+    heads = module.index_qk_proj(hidden_states).view(len(hidden_states), 1, -1, width)
+    query, key = heads.split([module.index_n_heads, module.index_kv_heads], dim=2)
+    query = rotate(module.q_layernorm(query), cos=tables[0][:, -1:], sin=tables[1][:, -1:], unsqueeze_dim=2)
+    mean = buffered(layer, 0, key.squeeze(2), ratio).float().mean(1, keepdim=True).to(key.dtype)
+    entry = rotate(module.k_layernorm(mean).unsqueeze(1), cos=tables[0][:, :1], sin=tables[1][:, :1])
+    index = collected(layer, 0, entry, ratio)
+    if module.block_topk >= index.shape[2]:
+        return attention_mask
+    complete = (position_of(layer) + 1) // ratio
+    weights = torch.ones_like(query[..., 0])
+    best = select_entries(query, weights, index, complete - 1, module.block_topk, width**-0.5)
+    blocks = torch.cat((best, complete.expand(len(best), 1, 1)), dim=-1)
+    chosen: Tensor = selection_marks.chosen(attention_mask, blocks, ratio)
+    return chosen
+
+
+class _BeginsWithEnds:
+    """A cache whose last tokens are ends of a text before there are any: a graph's states are zeros then."""
+
+    def __init__(self, cache: Any, end: int) -> None:
+        self.cache, self.end = cache, end
+
+    def get_conv_state(self, layer: int, state_idx: int) -> Tensor | None:
+        state = self.cache.get_conv_state(layer, state_idx=state_idx)
+        if state is None:
+            return None
+        places = torch.arange(state.shape[-1]) - state.shape[-1] + position_of(self.cache.layers[layer])
+        return torch.where(places < 0, self.end, state)
+
+    def update_conv_state(self, *given: Any, **named: Any) -> Any:
+        return self.cache.update_conv_state(*given, **named)
+
+
+def _qwen4_ngrams(module: Any, input_ids: Tensor, cache: Any) -> Any:
+    return type(module).forward(module, input_ids, _BeginsWithEnds(cache, module.eos_token_id))
 
 
 def _openai_products(module: Any, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> list[Tensor]:
@@ -248,6 +296,8 @@ REPLACED: dict[str, dict[str, Callable[..., Any]]] = {
     "DeepseekV4HCACompressor": {"forward": compressed.heavy_compressor},
     "DeepseekV4CSACompressor": {"forward": compressed.sparse_compressor},
     "DeepseekV4Indexer": {"forward": compressed.indexer},
+    "Qwen4ExpTextQSAIndexer": {"forward": _qwen4_indexer},
+    "Qwen4ExpTextNGramEmbedding": {"forward": _qwen4_ngrams},
     "DogeAttention": {"forward": _doge_attention},
     "DiffLlamaAttention": {"forward": _diffllama_attention},
     "Llama4TextMoe": {"forward": _llama4_mixture},
