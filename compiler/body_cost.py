@@ -145,7 +145,7 @@ def _tensors(result: Any) -> Iterable[Tensor]:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> int:
-    """Return the product of the sizes of all indices; axes under an ellipsis are counted from the right, and broadcast."""
+    """Return the product of the sizes of all indices; axes under an ellipsis are broadcast."""
     letters = equation.replace(" ", "").split("->")[0].split(",")
     sizes: dict[str | int, int] = {}
     for names, one in zip(letters, operands, strict=True):
