@@ -1,6 +1,7 @@
 """From settings to a problem: import the model once, then make the problem anew in any process from plain records."""
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -118,9 +119,18 @@ def _imported(model: str, tokens: int, context: int, written: tuple[int, ...]) -
     """Return a model's name and tasks; scenarios that differ in formats alone share them."""
     from compiler.importing import import_named
     from compiler.tasks import tasks_of
+    from compiler.unmatched import unmatched_of
 
     del written  # a configuration that was written again is imported again
     found = import_named(model, tokens, context)
+    unmatched = unmatched_of(found.graph, found.sources)
+    if unmatched:
+        moved = sum(item.moved_bytes for item in unmatched)
+        print(
+            f"explore: warning: {len(unmatched)} operators of {found.name} are not understood and left to the host, "
+            f"{moved:,} B of weights or states; `explore import {model}` lists them",
+            file=sys.stderr,
+        )
     return found.name, tasks_of(found.graph)
 
 

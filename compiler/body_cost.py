@@ -40,6 +40,8 @@ MOVES = _names(
 LOOKUPS = _names("embedding gather index index_select take")
 PRODUCTS = _names("bmm dot linear matmul mm mv")
 SUMMED_PRODUCTS = _names("addbmm addmm addmv baddbmm")
+# Both products of an attention that is left as one call; its softmax counts for nothing beside them.
+ATTENTIONS = _names("scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu")
 CONVOLUTIONS = _names("conv1d conv2d convolution")
 
 
@@ -125,6 +127,10 @@ class _Count:
         if name in CONVOLUTIONS:
             _, weight, *_ = self._arguments(statement)
             return 2 * int(self.done[-1].numel()) * prod(weight.shape[1:])
+        if name in ATTENTIONS:
+            query, keys, values = self._arguments(statement)[:3]
+            scores = int(query.numel()) // query.shape[-1] * keys.shape[-2]
+            return 2 * scores * (query.shape[-1] + values.shape[-1])
         if name == "einsum":
             return 2 * _einsum_terms(str(statement.arguments[0]), self._arguments(statement))
         return 0
@@ -139,11 +145,12 @@ def _tensors(result: Any) -> Iterable[Tensor]:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> int:
-    """Return the product of the sizes of all indices."""
+    """Return the product of the sizes of all indices; axes under an ellipsis are broadcast."""
     letters = equation.replace(" ", "").split("->")[0].split(",")
-    sizes = {
-        letter: int(size)
-        for names, one in zip(letters, operands, strict=True)
-        for letter, size in zip(names, one.shape, strict=True)
-    }
+    sizes: dict[str | int, int] = {}
+    for names, one in zip(letters, operands, strict=True):
+        before, _, after = names.partition("...")
+        hidden = range(len(one.shape) - len(before) - len(after), 0, -1)
+        for index, size in zip((*before, *hidden, *after), one.shape, strict=True):
+            sizes[index] = max(sizes.get(index, 1), int(size))
     return prod(sizes.values())

@@ -46,7 +46,9 @@ the batch; activations are [B, width], caches [B, kv_heads, context, head_dim]; 
                                                        with a leading B if they are computed `by_sequence`; if
                                                        `selected` > 0, only tokens are read whose block of `block` is
                                                        among ids [B, selectors, selected], each selector for its share
-                                                       of the heads
+                                                       of the heads; with `logsum` also the logarithm of the sum of
+                                                       the scores' exponentials [B, heads], so that softmaxes over
+                                                       several caches can be joined
     latent_attention(q, r, latents, keys, position, sinks?, ids?)
                                                        softmax(scale (q c^T + r k^T)) c: every head of q [latent] and of
                                                        r [rotary] attends to one shared latent c and rotary key k
@@ -189,6 +191,7 @@ ATTRIBUTES: dict[OpKind, tuple[tuple[str, type], ...]] = {
         ("block", int),
         ("selectors", int),
         ("by_sequence", bool),
+        ("logsum", bool),
     ),
     OpKind.LATENT_ATTENTION: (
         ("heads", int),
@@ -222,7 +225,7 @@ DEFAULTS: dict[OpKind, dict[str, Attribute]] = {
     OpKind.KV_APPEND: {"value_dim": 0},
     OpKind.ATTENTION: {"value_dim": 0, "chunk": 0, "softcap": 0.0, "sinks": False, "bias": False}
     | UNSELECTED
-    | {"by_sequence": False},
+    | {"by_sequence": False, "logsum": False},
     OpKind.LATENT_ATTENTION: {"sinks": False} | UNSELECTED,
 }
 

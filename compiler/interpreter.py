@@ -150,11 +150,10 @@ def _attention(op: Op, operands: Operands) -> Operands:
     scores = _of_chosen(op, scores.flatten(1, 2), ids, first).reshape(scores.shape)
     if op.flag("sinks"):
         sinks = more.pop().reshape(-1, *scores.shape[1:3], 1).expand(len(query), -1, -1, -1)
-        weights = torch.cat((scores, sinks), dim=-1).softmax(-1)[..., :-1]
-    else:
-        weights = scores.softmax(-1)
-    attended = torch.einsum("bkgt,bktd->bkgd", weights, values[:, :, first:end])
-    return (attended.flatten(1),)
+        scores = torch.cat((scores, sinks), dim=-1)
+    weights = scores.softmax(-1)[..., : end - first]
+    attended = torch.einsum("bkgt,bktd->bkgd", weights, values[:, :, first:end]).flatten(1)
+    return (attended, scores.logsumexp(-1).flatten(1)) if op.flag("logsum") else (attended,)
 
 
 def seen_tokens(op: Op, position: int) -> tuple[int, int]:
@@ -185,6 +184,8 @@ def _index_append(op: Op, operands: Operands) -> Operands:
 def _select(op: Op, operands: Operands) -> Operands:
     query, *weights, cache, position = operands
     keys, block, selected = cache[:, 0, : int(position) + 1], op.integer("block"), op.integer("selected")
+    if not keys.shape[1]:
+        return (torch.full((len(query), 1 if weights else op.integer("heads"), selected), -1),)
     scores = op.number("scale") * torch.einsum("bhd,btd->bht", query.reshape(len(query), op.integer("heads"), -1), keys)
     if weights:
         scores = torch.einsum("bh,bht->bt", weights[0], scores.relu()).unsqueeze(1)

@@ -168,7 +168,8 @@ def _attention(op: Op, batch: int) -> Signature:
     sinks = (_floats(*sequences, heads),) if op.flag("sinks") else ()
     bias = (_floats(*sequences, heads, context),) if op.flag("bias") else ()
     operands = (query, *caches, _indices(1), *sinks, *bias, *_ids(op, batch))
-    return operands, (_floats(batch, heads * value_dim(op)),)
+    logsum = (_floats(batch, heads),) if op.flag("logsum") else ()
+    return operands, (_floats(batch, heads * value_dim(op)), *logsum)
 
 
 def _latent_attention(op: Op, batch: int) -> Signature:

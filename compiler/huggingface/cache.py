@@ -2,7 +2,8 @@
 
 Attention layers append to full-length caches, sliding ones too: what a token attends to is the mask's to say, and a
 graph's window tells how much of the cache is read. Layers with states take the convolution's last inputs and the
-recurrent state and keep what they become.
+recurrent state and keep what they become. What a token leaves behind besides, such as a bias for those that follow it,
+is a history: a tensor with an axis of tokens that a replaced method asks for by `remembered`.
 """
 
 from collections.abc import Iterator
@@ -20,13 +21,14 @@ POSITION_AXIS = 2
 
 @dataclass(frozen=True, slots=True)
 class LayerShapes:
-    """What a layer keeps, as shapes: key and value caches, index keys, convolutions, recurrent states."""
+    """What a layer keeps, as shapes: key and value caches, index keys, convolutions, recurrent states, histories."""
 
     sliding: bool = False
     caches: tuple[tuple[int, ...], ...] = ()
     index: tuple[int, ...] = ()
     convolutions: dict[int, tuple[int, ...]] = field(default_factory=dict)
     recurrent: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    histories: dict[int, tuple[int, ...]] = field(default_factory=dict)
     types: dict[str, torch.dtype] = field(default_factory=dict)
 
     def named(self) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -36,6 +38,7 @@ class LayerShapes:
             yield "index_cache", self.index
         yield from ((f"convolution_{number}", shape) for number, shape in self.convolutions.items())
         yield from ((f"recurrent_{number}", shape) for number, shape in self.recurrent.items())
+        yield from ((f"history_{number}", shape) for number, shape in self.histories.items())
 
 
 def held_by(layer: Any) -> dict[str, tuple[Tensor, int | None]]:
@@ -51,14 +54,54 @@ def held_by(layer: Any) -> dict[str, tuple[Tensor, int | None]]:
         for number, state in getattr(layer, states, {}).items():
             if state is not None:
                 held[f"{role}_{number}"] = (state, None)
-    return held
+    histories: dict[int, Tensor] = getattr(layer, "histories", {})
+    return held | {f"history_{number}": (one, POSITION_AXIS) for number, one in histories.items()}
+
+
+def remembered(layer: Any, number: int, token: Tensor) -> Tensor:
+    """Return a history [B, heads, context, width] of a layer with a token [B, heads, 1, width] added.
+
+    A layer of transformers' own is only asked for its shape: it keeps the token.
+    """
+    if isinstance(layer, CapturedLayer):
+        return layer.update_history(token, number)
+    layer.histories = {**getattr(layer, "histories", {}), number: token}
+    return token
+
+
+def collected(layer: Any, number: int, entry: Tensor, tokens: int) -> Tensor:
+    """Return a cache [B, heads, entries, width] of a layer with the entry [B, heads, 1, width] of each `tokens` tokens.
+
+    An entry is written with each of its tokens: it is what it should be once the last of them has been.
+    """
+    if isinstance(layer, CapturedLayer):
+        return layer.update_entries(entry, number, tokens)
+    layer.entry_tokens = {**getattr(layer, "entry_tokens", {}), f"history_{number}": tokens}
+    return remembered(layer, number, entry)
+
+
+def buffered(layer: Any, number: int, token: Tensor, tokens: int) -> Tensor:
+    """Return a state [B, tokens, width] of a layer that holds the last tokens [B, 1, width], at their place modulo."""
+    if isinstance(layer, CapturedLayer):
+        before = layer.tensors[f"recurrent_{number}"]
+        return layer.update_recurrent_state(marks.remember(before, 1, layer.position % tokens, token), number)
+    state = token.repeat(1, tokens, 1)
+    layer.recurrent_states = {**getattr(layer, "recurrent_states", {}), number: state}
+    return state
+
+
+def position_of(layer: Any) -> Tensor:
+    """Return the position [1] of the token that a layer is given: a layer of transformers' own is given the first."""
+    return layer.position if isinstance(layer, CapturedLayer) else torch.zeros(1, dtype=torch.int64)
 
 
 def shapes_of(layer: Any, context: int) -> LayerShapes:
     """Return what a layer of transformers' own cache holds after one token, with the token axis at full length."""
     held = held_by(layer)
+    tokens: dict[str, int] = getattr(layer, "entry_tokens", {})
+    lengths = {name: -(-context // tokens.get(name, 1)) for name in held}
     shapes = {
-        name: tuple(context if axis == token_axis else size for axis, size in enumerate(tensor.shape))
+        name: tuple(lengths[name] if axis == token_axis else size for axis, size in enumerate(tensor.shape))
         for name, (tensor, token_axis) in held.items()
     }
     return LayerShapes(
@@ -67,6 +110,7 @@ def shapes_of(layer: Any, context: int) -> LayerShapes:
         index=shapes.get("index_cache", ()),
         convolutions=_numbered(shapes, "convolution"),
         recurrent=_numbered(shapes, "recurrent"),
+        histories=_numbered(shapes, "history"),
         types={name: tensor.dtype for name, (tensor, _) in held.items()},
     )
 
@@ -124,6 +168,18 @@ class CapturedLayer(cache_utils.LinearAttentionCacheLayerMixin, cache_utils.Cach
         """Keep the new state and return it."""
         self.tensors[f"recurrent_{state_idx}"] = self.recurrent_states[state_idx] = state
         return state
+
+    def update_history(self, token: Tensor, number: int) -> Tensor:
+        """Write a token [B, heads, 1, width] at the position of a history and return the history."""
+        name = f"history_{number}"
+        self.tensors[name] = marks.remember(self.tensors[name], POSITION_AXIS, self.position, token)
+        return self.tensors[name]
+
+    def update_entries(self, entry: Tensor, number: int, tokens: int) -> Tensor:
+        """Write the entry [B, heads, 1, width] of the last `tokens` tokens to its place among all and return them."""
+        name = f"history_{number}"
+        self.tensors[name] = marks.append(self.tensors[name], entry, self.position // tokens)
+        return self.tensors[name]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """Return the slots that masks cover, and where they begin."""

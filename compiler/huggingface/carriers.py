@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, DynamicLayer
 from transformers.models.minimax.modeling_minimax import MiniMaxCache
 
 from compiler.huggingface.cache import CapturedLayer
@@ -189,12 +189,52 @@ class XlstmCarrier(Carrier):
                 layers[number].tensors[f"recurrent_{part}"] = state
 
 
+class AttachedCarrier(Carrier):
+    """Types without a cache, which give every step the whole prefix: attention modules are handed a layer of their own.
+
+    The method of theirs that is replaced (`replaced.py`) appends to it, so that a step computes its own token only.
+    """
+
+    def first(self, model: PreTrainedModel) -> Any:
+        """Attach an empty layer to every attention; the model itself is given nothing."""
+        for attention in self._attentions(model):
+            attention.layer = _new(DynamicLayer)
+
+    def layers_after(self, model: PreTrainedModel, given: Any, output: Any) -> Sequence[Any]:
+        """Return the layers that are attached."""
+        del given, output
+        return [attention.layer for attention in self._attentions(model)]
+
+    def given(self, model: PreTrainedModel, layers: list[CapturedLayer]) -> Any:
+        """Attach the captured layers."""
+        for attention, layer in zip(self._attentions(model), layers, strict=True):
+            attention.layer = layer
+
+    def _attentions(self, model: Any) -> list[Any]:
+        return [block.attn for block in model.transformer.h]
+
+
+class Qwen4Carrier(Carrier):
+    """qwen4_exp_text: its first indexed layer keeps the positions of all tokens, of which blocks need their first."""
+
+    def given(self, model: PreTrainedModel, layers: list[CapturedLayer]) -> Any:
+        """Return the cache, that layer given the position at which the current block began."""
+        config = model.config.get_text_config()
+        first: Any = layers[config.layer_types.index("indexed_attention")]
+        start = first.position // config.indexer_compress_ratio * config.indexer_compress_ratio
+        batch = next(iter(first.tensors.values())).shape[0]
+        first.indexer_position_ids = start.expand(3, batch, 1)
+        return super().given(model, layers)
+
+
 COMMON = Carrier()
 CARRIERS: dict[str, Carrier] = {
     "minimax": MiniMaxCarrier(),
+    "openai-gpt": AttachedCarrier(),
     "rwkv": RwkvCarrier(),
     "recurrent_gemma": RecurrentGemmaCarrier(),
     "xlstm": XlstmCarrier(),
+    "qwen4_exp_text": Qwen4Carrier(),
 }
 
 

@@ -13,14 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from compiler.huggingface import hooks
-from compiler.raising import marks
+from compiler.huggingface import compressed, hooks
+from compiler.huggingface.cache import buffered, collected, position_of, remembered
+from compiler.raising import marks, selection_marks
+from compiler.raising.partial_marks import select_entries
 
 
 def replace_methods(model: nn.Module) -> None:
     """Put the functions of `REPLACED` in the place of the methods they stand for."""
     for module in model.modules():
-        for name, function in REPLACED.get(type(module).__name__, {}).items():
+        kind = type(module)
+        own = REPLACED.get(kind.__name__) or REPLACED.get(f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}", {})
+        for name, function in own.items():
             setattr(module, name, partial(function, module))
 
 
@@ -48,6 +52,93 @@ def _gpt_neo_products(
         visible = visible & (torch.arange(visible.shape[-1]) > position - module.config.window_size)
     attended = marks.attention(query, key, value, visible, None, None, 1.0, 0.0)
     return attended.transpose(1, 2), None
+
+
+def _qwen4_indexer(
+    module: Any, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor], attention_mask: Tensor, cache: Any
+) -> Tensor:
+    """The mask with the blocks of tokens that score highest, and the newest one while it is incomplete.
+
+    The key of a block, the mean of its tokens' turned to where it begins, is made anew with each of them and kept: the
+    model computes those of all blocks at every step.
+    """
+    layer, ratio, width = cache.layers[module.layer_idx], module.compress_ratio, module.index_head_dim
+    rotate, tables = _own(module, "apply_rotary_pos_emb"), position_embeddings
+    heads = module.index_qk_proj(hidden_states).view(len(hidden_states), 1, -1, width)
+    query, key = heads.split([module.index_n_heads, module.index_kv_heads], dim=2)
+    query = rotate(module.q_layernorm(query), cos=tables[0][:, -1:], sin=tables[1][:, -1:], unsqueeze_dim=2)
+    mean = buffered(layer, 0, key.squeeze(2), ratio).float().mean(1, keepdim=True).to(key.dtype)
+    entry = rotate(module.k_layernorm(mean).unsqueeze(1), cos=tables[0][:, :1], sin=tables[1][:, :1])
+    index = collected(layer, 0, entry, ratio)
+    if module.block_topk >= index.shape[2]:
+        return attention_mask
+    complete = (position_of(layer) + 1) // ratio
+    weights = torch.ones_like(query[..., 0])
+    best = select_entries(query, weights, index, complete - 1, module.block_topk, width**-0.5)
+    blocks = torch.cat((best, complete.expand(len(best), 1, 1)), dim=-1)
+    chosen: Tensor = selection_marks.chosen(attention_mask, blocks, ratio)
+    return chosen
+
+
+class _BeginsWithEnds:
+    """A cache whose last tokens are ends of a text before there are any: a graph's states are zeros then."""
+
+    def __init__(self, cache: Any, end: int) -> None:
+        self.cache, self.end = cache, end
+
+    def get_conv_state(self, layer: int, state_idx: int) -> Tensor | None:
+        state = self.cache.get_conv_state(layer, state_idx=state_idx)
+        if state is None:
+            return None
+        places = torch.arange(state.shape[-1]) - state.shape[-1] + position_of(self.cache.layers[layer])
+        return torch.where(places < 0, self.end, state)
+
+    def update_conv_state(self, *given: Any, **named: Any) -> Any:
+        return self.cache.update_conv_state(*given, **named)
+
+
+def _qwen4_ngrams(module: Any, input_ids: Tensor, cache: Any) -> Any:
+    return type(module).forward(module, input_ids, _BeginsWithEnds(cache, module.eos_token_id))
+
+
+def _openai_products(module: Any, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> list[Tensor]:
+    """Attention of one token over a cache, which the model has none of: it is given the whole prefix at every step."""
+    layer = module.layer
+    keys, values = layer.update(key.transpose(2, 3), value)
+    visible = torch.arange(keys.shape[2]) <= getattr(layer, "position", 0)
+    scale = value.shape[-1] ** -0.5 if module.scale else 1.0
+    mask = visible.expand(len(query), 1, 1, -1)
+    return [marks.attention(query, keys, values, mask, None, None, scale, 0.0).transpose(1, 2)]
+
+
+def _doge_attention(
+    module: Any,
+    hidden_states: Tensor,
+    position_embeddings: tuple[Tensor, Tensor],
+    attention_mask: Tensor,
+    cache: Any,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention with a bias that every cached token brings along, kept instead of computed anew from all values.
+
+    The tokens of the largest biases alone are attended to where there are more than `keep_window_size`.
+    """
+    batch, width = len(hidden_states), module.head_dim
+    query, key, value = (
+        project(hidden_states).view(batch, 1, -1, width) for project in (module.q_proj, module.k_proj, module.v_proj)
+    )
+    turned = (module.q_norm(query).transpose(1, 2), module.k_norm(key).transpose(1, 2))
+    query, key = _own(module, "apply_rotary_pos_emb")(*turned, *position_embeddings)
+    added = torch.exp(module.A * nn.functional.softplus(module.dt_proj(value.reshape(batch, 1, -1))))
+    keys, values = cache.update(key, value.transpose(1, 2), module.layer_idx)
+    bias = remembered(cache.layers[module.layer_idx], 0, added.view(batch, -1, 1, 1)).transpose(2, 3)
+    if bias.shape[-1] > module.keep_window_size:
+        lowest = torch.finfo(bias.dtype).min
+        kept = bias.masked_fill(~attention_mask, lowest).topk(module.keep_window_size).indices
+        bias = torch.full_like(bias, lowest).scatter(-1, kept, bias.gather(-1, kept))
+    bias = bias.repeat_interleave(module.num_key_value_groups, 1)
+    attended = marks.attention(query, keys, values, attention_mask, None, bias, module.scaling, 0.0)
+    return module.o_proj(attended.reshape(batch, 1, -1)), None
 
 
 def _diffllama_attention(
@@ -196,9 +287,18 @@ def _own(module: nn.Module, function: str) -> Callable[..., Any]:
     return found
 
 
+# By class, with its file before it where another may bear the same name.
 REPLACED: dict[str, dict[str, Callable[..., Any]]] = {
+    "modeling_openai.Attention": {"_attn": _openai_products},
     "MptAttention": {"forward": _mpt_attention},
     "GPTNeoSelfAttention": {"_attn": _gpt_neo_products},
+    "DeepseekV4Attention": {"forward": compressed.attention},
+    "DeepseekV4HCACompressor": {"forward": compressed.heavy_compressor},
+    "DeepseekV4CSACompressor": {"forward": compressed.sparse_compressor},
+    "DeepseekV4Indexer": {"forward": compressed.indexer},
+    "Qwen4ExpTextQSAIndexer": {"forward": _qwen4_indexer},
+    "Qwen4ExpTextNGramEmbedding": {"forward": _qwen4_ngrams},
+    "DogeAttention": {"forward": _doge_attention},
     "DiffLlamaAttention": {"forward": _diffllama_attention},
     "Llama4TextMoe": {"forward": _llama4_mixture},
     "DbrxExperts": {"forward": _dbrx_experts},

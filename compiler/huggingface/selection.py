@@ -26,13 +26,15 @@ def recorded_selections(model: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
     """Yield a list that grows by an indexer's name and its choice [B, selectors, k] at every call of one."""
     found: list[tuple[str, Tensor]] = []
 
-    def note(name: str, chosen: Tensor) -> None:
+    def note(name: str, indexer: Any, chosen: Tensor) -> None:
+        if chosen.dtype == torch.bool:
+            chosen = _complete_blocks(chosen, indexer.compress_ratio)
         by_selector = chosen.squeeze(2) if chosen.ndim == len("BHSk") else chosen
         found.append((name, by_selector.to(torch.int64)))
 
     indexers = [(name, module) for name, module in model.named_modules() if name.endswith(".indexer")]
     handles = [
-        module.register_forward_hook(lambda _module, _given, chosen, name=name: note(name, chosen))
+        module.register_forward_hook(lambda indexer, _given, chosen, name=name: note(name, indexer, chosen))
         for name, module in indexers
     ]
     try:
@@ -40,3 +42,10 @@ def recorded_selections(model: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _complete_blocks(mask: Tensor, block: int) -> Tensor:
+    """Return the ids [B, 1, k] of the complete blocks of tokens that a mask [B, 1, 1, tokens] lets through."""
+    complete = mask.shape[-1] // block * block
+    seen = mask[:, :, 0, :complete].reshape(*mask.shape[:2], -1, block).all(-1) if complete else mask[:, :, 0, :0]
+    return seen.to(torch.int8).topk(int(seen.sum(-1).amax()) if complete else 0).indices

@@ -33,6 +33,7 @@ OVERRIDES: dict[str, dict[str, object]] = {
         "sliding_window": 16,
         "router_hidden_size": 32,
     },
+    "doge": {"keep_window_size": 24},
     # Layers counted in other ways.
     "dory": TWO_KINDS
     | {
@@ -78,7 +79,11 @@ OVERRIDES: dict[str, dict[str, object]] = {
     },
     "hunyuan_v1_moe": {"num_experts": 8, "moe_topk": 2},
     "deepseek_v2": {"first_k_dense_replace": 1, "num_experts_per_tok": 2},
-    "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16}},
+    "deepseek_v4": {
+        "num_hidden_layers": 3,
+        "layer_types": ["compressed_sparse_attention", LOCAL, "heavily_compressed_attention"],
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16},
+    },
     "dots3_note_text": {
         "num_hidden_layers": 4,
         "layer_types": ["indexed_attention", "indexed_attention", LOCAL, LOCAL],

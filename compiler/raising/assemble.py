@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 from torch import Tensor
 from torch.export import ExportedProgram
@@ -12,10 +11,11 @@ from compiler.bodies import print_body
 from compiler.graph import Attribute, Graph, Op, OpKind, TensorType, Value, make_attributes
 from compiler.raising.cleaning import clean
 from compiler.raising.found import Found, flat_type
+from compiler.raising.ordering import in_reading_order
 from compiler.raising.patterns import target_of
 from compiler.raising.program import Program, is_tensor, module_path, program_of, root_of, source_line
 from compiler.raising.regions import Region, regions_of
-from compiler.raising.roles import role_of
+from compiler.raising.roles import HISTORY, role_of
 from compiler.raising.rules import RULES
 from compiler.raising.writing import write_body
 from compiler.signatures import SIGNATURES
@@ -93,21 +93,8 @@ def _in_order(program: Program, founds: Sequence[Found], regions: Sequence[Regio
     place = {node: index for index, node in enumerate(program.nodes)}
     maker = {node: index for index, item in enumerate(items) for node in _defined(item)}
     waits = [{maker[node] for node in _read(item) if node in maker} - {index} for index, item in enumerate(items)]
-    readers: dict[int, list[int]] = {}
-    for index, before in enumerate(waits):
-        for one in before:
-            readers.setdefault(one, []).append(index)
     first = [min(place[node] for node in _defined(item) if node in place) for item in items]
-    ready = [(first[index], index) for index, before in enumerate(waits) if not before]
-    ready.sort()
-    ordered = []
-    while ready:
-        _, index = heappop(ready)
-        ordered.append(items[index])
-        for reader in readers.get(index, ()):
-            waits[reader].discard(index)
-            if not waits[reader]:
-                heappush(ready, (first[reader], reader))
+    ordered = [items[index] for index in in_reading_order(waits, first)]
     if len(ordered) < len(items):
         raise AssertionError("regions that wait for each other: a region is not closed under paths")
     return ordered
@@ -190,7 +177,8 @@ class _Assembly:
         read = [node for node in region.nodes if is_tensor(node) and node in self.read]
         results = list(dict.fromkeys((*after, *read)))
         body = write_body(region.nodes, operands, results, self._body_type)
-        role = role_of(body, recurrence=bool(region.states))
+        remembers = any(target_of(node) == "pim.remember" for node in region.nodes)
+        role = HISTORY if remembers else role_of(body, recurrence=bool(region.states))
         wishes = self._region_names(region, results, role)
         for node, wish in zip(results, wishes, strict=True):
             self.values[node] = Value(self._fresh(wish), self._body_type(node))
@@ -253,6 +241,8 @@ def _result_names(found: Found) -> list[str]:
     path = found.name.rpartition(".")[0]
     if found.kind is OpKind.KV_APPEND:
         return [f"{path}.key_cache", f"{path}.value_cache"]
+    if found.kind is OpKind.ATTENTION and len(found.results) > 1:
+        return [found.name, f"{path}.logsum"]
     if found.kind is OpKind.ROUTE:
         return [found.name, f"{path}.expert_weights"]
     return [found.name]

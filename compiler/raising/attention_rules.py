@@ -129,7 +129,8 @@ def append_of(program: Program, caches: tuple[Node, ...], path: str) -> Found:
     _, kv_heads, context, head_dim = shape_of(caches[0])
     value_dim = shape_of(caches[1])[3]
     attributes = (kv_heads, head_dim, context, value_dim if value_dim != head_dim else 0)
-    operands: Any = (*tokens, *befores, program.position)
+    place = root_of(caches[0].args[2])  # type: ignore[arg-type]
+    operands: Any = (*tokens, *befores, place)
     return Found(OpKind.KV_APPEND, operands, caches, attributes, f"{path}.key_cache")
 
 

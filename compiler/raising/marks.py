@@ -20,6 +20,17 @@ def _append_type(cache: Tensor, token: Tensor, position: Tensor) -> Tensor:
     return torch.empty_like(cache)
 
 
+@custom_op("pim::remember", mutates_args=())
+def remember(state: Tensor, axis: int, place: Tensor, token: Tensor) -> Tensor:
+    """Return a state with a token written at a place [1] along an axis: what tokens leave behind that is no key."""
+    return state.index_copy(axis, place, token)
+
+
+@remember.register_fake
+def _remember_type(state: Tensor, axis: int, place: Tensor, token: Tensor) -> Tensor:
+    return torch.empty_like(state)
+
+
 @custom_op("pim::attention", mutates_args=())
 def attention(
     query: Tensor,

@@ -7,11 +7,11 @@ on tensors of its state's size, and what lies between them.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
 from torch.fx import Node
 
 from compiler.raising.found import Found
+from compiler.raising.ordering import in_reading_order
 from compiler.raising.program import Program, elements_of, is_tensor, module_path, root_of
 
 
@@ -160,26 +160,13 @@ def sort_by_reading(reads: Mapping[Node, list[Node]], units: Mapping[Node, Unit]
     waits = {
         node: {first[one] for one in found if one in first} for node, found in reads.items() if first[node] is node
     }
-    readers: dict[Node, list[Node]] = {}
-    for node, before in waits.items():
-        for one in before:
-            readers.setdefault(one, []).append(node)
-    place = {node: index for index, node in enumerate(waits)}
-    ready = [(place[node], node.name) for node, before in waits.items() if not before]
-    by_name = {node.name: node for node in waits}
-    heapify(ready)
-    ordered = []
-    while ready:
-        node = by_name[heappop(ready)[1]]
-        ordered.append(node)
-        for reader in readers.get(node, ()):
-            waits[reader].discard(node)
-            if not waits[reader]:
-                heappush(ready, (place[reader], reader.name))
-    if len(ordered) < len(waits):
-        stuck = next(node for node, before in waits.items() if before)
-        raise AssertionError(f"a recurrence is not closed under paths: {stuck.name} waits for itself")
-    return ordered
+    nodes = list(waits)
+    number = {node: place for place, node in enumerate(nodes)}
+    ordered = in_reading_order([{number[one] for one in waits[node]} for node in nodes], range(len(nodes)))
+    if len(ordered) < len(nodes):
+        stuck = nodes[min(set(range(len(nodes))) - set(ordered))]
+        raise AssertionError(f"a recurrence is not closed under paths: {stuck.name} waits for itself or for a ring")
+    return [nodes[place] for place in ordered]
 
 
 def _turn(node: Node, level: int, places: Mapping[Node, tuple[int, int, str]]) -> tuple[int, str]:

@@ -12,6 +12,7 @@ VIEWS = frozenset(
     ("view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "expand", "slice", "select", "split",
      "split_with_sizes", "chunk", "clone", "_to_copy", "cat", "t", "flatten", "_unsafe_view", "unbind")
 )  # fmt: skip
+OTHER, HISTORY = "other", "history"
 
 COMPUTATIONS: tuple[tuple[str, Callable[[Targets], bool]], ...] = (
     ("route", lambda found: bool(found & {"topk", "sort"})),
@@ -33,9 +34,8 @@ RECURRENCES: tuple[tuple[str, Callable[[Targets], bool]], ...] = (
     ("gated_delta", lambda found: {"mul", "sum", "sub", "add"} <= found),
     ("linear_attention", lambda found: {"mul", "add"} <= found and bool(found & {"matmul", "bmm", "sum"})),
     ("state_space", lambda found: {"mul", "add"} <= found),
-    ("history", lambda found: found <= VIEWS | {"mul", "sum", "roll", "copy"}),
+    (HISTORY, lambda found: found <= VIEWS | {"mul", "sum", "roll", "copy"}),
 )
-OTHER = "other"
 
 
 def role_of(body: Body, *, recurrence: bool) -> str:

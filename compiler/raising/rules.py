@@ -19,6 +19,7 @@ from compiler.raising.attention_rules import (
 from compiler.raising.expert_rules import find_experts, find_routed_linear
 from compiler.raising.explicit_attention import find_explicit_attention
 from compiler.raising.found import NOTHING, Found, Rule, is_activation, owner, weight_of
+from compiler.raising.partial_rules import find_partial_attention, find_selected_entries
 from compiler.raising.patterns import Capture, arguments_of, call, find, target_of
 from compiler.raising.program import Program, elements_of, module_path, shape_of
 from compiler.raising.selection_rules import find_selected_blocks, find_selected_tokens
@@ -165,10 +166,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "aten.scaled_dot_product_attention": (find_scaled_dot_product,),
     "aten.sum": (find_experts,),
     "aten.argmax": (find_sample,),
-    "getitem": (find_selected_tokens,),
+    "getitem": (find_selected_tokens, find_partial_attention),
     "aten.masked_fill": (find_selected_blocks,),
     "pim.attention": (find_attention,),
     "pim.latent_attention": (find_latent_attention,),
+    "pim.select_entries": (find_selected_entries,),
     "pim.head_linear": (find_head_linear,),
     "pim.routed_linear": (find_routed_linear,),
 }

@@ -46,6 +46,7 @@ BLOCKS = (_blocks(BLOCK_SCORES), _blocks(PADDED))
 
 def split_chosen(mask: Node | None) -> tuple[Node | None, tuple[Attribute, ...], tuple[Node, ...]]:
     """Return a mask without its choice, then the choice: selected, block and selectors as attributes, and the ids."""
+    mask = _chosen_before(mask)
     if mask is None or target_of(mask) != "pim.chosen":
         return mask, tuple(UNSELECTED.values()), ()
     plain, ids, block = mask.args
@@ -54,6 +55,16 @@ def split_chosen(mask: Node | None) -> tuple[Node | None, tuple[Attribute, ...],
     assert isinstance(block, int)
     _, selectors, selected = shape_of(ids)
     return plain, (selected, block, selectors), (_without_integer_casts(ids),)
+
+
+def _chosen_before(mask: Node | None) -> Node | None:
+    """Return the choice from a mask, of a mask that is both: mask & chosen(mask, ids)."""
+    if mask is None or target_of(mask) not in ("aten.__and__", "aten.bitwise_and", "aten.logical_and"):
+        return mask
+    for one, other in (mask.args, mask.args[::-1]):
+        if isinstance(one, Node) and target_of(one) == "pim.chosen" and one.args[0] is other:
+            return one
+    return mask
 
 
 def _without_integer_casts(ids: Node) -> Node:

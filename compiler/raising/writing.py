@@ -12,6 +12,8 @@ from compiler.body_execution import TORCH_TYPES
 from compiler.graph import TensorType
 from compiler.raising.program import not_understood, shape_of
 
+# Marks that only tell that a state is meant: what they compute is a call of torch's.
+WRITTEN_AS = {"pim.remember.default": "aten.index_copy.default"}
 PLACEMENT = ("device", "layout", "pin_memory", "memory_format")
 
 
@@ -46,7 +48,7 @@ class _Writer:
             source = self.references[node.args[0]]  # type: ignore[index]
             self.references[node] = Reference(source.number, source.operand, int(node.args[1]))  # type: ignore[arg-type]
             return
-        target = str(node.target)
+        target = WRITTEN_AS.get(str(node.target), str(node.target))
         if not target.startswith("aten."):
             raise not_understood(node, "a tensor call of torch's ATen library", target)
         arguments = tuple(self._value(one, node) for one in node.args)

@@ -32,6 +32,21 @@ BODIES = {
         (ROW,),
         BodyCost(0, 0, (16,), 32),
     ),
+    "an einsum counts all of its indices": (
+        "t0 = aten.einsum.default('bk,kn->bn', [$0, $1]); return t0",
+        (ROW, MATRIX),
+        BodyCost(0, 48, (16, 48), 6),
+    ),
+    "an ellipsis stands for axes that are broadcast": (
+        "t0 = aten.einsum.default('...k,...kn->...n', [$0, $1]); return t0",
+        (TensorType(DType.BF16, (5, 1, 8)), TensorType(DType.BF16, (2, 8, 3))),
+        BodyCost(0, 2 * 5 * 2 * 8 * 3, (80, 96), 60),
+    ),
+    "an attention left as one call counts both of its products": (
+        "t0 = aten.scaled_dot_product_attention.default($0, $1, $2); return t0",
+        (TensorType(DType.BF16, (1, 4, 1, 8)), *[TensorType(DType.BF16, (1, 4, 10, 8))] * 2),
+        BodyCost(0, 2 * 4 * 10 * (8 + 8), (64, 640, 640), 64),
+    ),
     "a state that is replaced is not read": (
         "t0 = aten.exp.default($1); t1 = aten.copy.default($0, t0); return t1",
         (ROW, ROW),

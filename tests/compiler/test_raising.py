@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from compiler.frontend import capture, import_model
 from compiler.graph import OpKind
+from compiler.graph_text import parse_graph
 from compiler.interpreter import execute
 from compiler.raising import marks
 from compiler.raising.assemble import Raised, raise_program
@@ -203,3 +204,31 @@ def test_a_scenario_that_cannot_be_is_refused(batch: int, context: int, dtype: s
     with pytest.raises(UserError) as caught:
         import_model(tiny_config("llama"), batch, context, dtype)
     assert caught.value.where == where
+
+
+BUFFER_GRAPH = """graph buffers
+input %token_ids : i64[1]
+input %position : i64[1]
+input %state : bf16[1,8]
+weight %kernel : bf16[16,16]
+constant %table : bf16[64,64]
+constant %rows : bf16[64,64]
+%state2 : bf16[1,8] = recurrence(%state, %kernel) {role="state_space", states=1, body="RECURRENCE"}
+%x : bf16[1,64] = compute(%position, %table) {role="other", body="PRODUCT"}
+%y : bf16[1,64] = compute(%position, %rows) {role="other", body="LOOKUP"}
+output %state2
+"""
+BODIES = {
+    "RECURRENCE": "t0 = aten.sum.default($1); t1 = aten.mul.Tensor($0, t0); return t1",
+    "PRODUCT": "t0 = aten.unsqueeze.default($0, 0); t1 = aten._to_copy.default(t0, dtype=bf16); "
+    "t2 = aten.expand.default(t1, [1, 64]); t3 = aten.mm.default(t2, $1); return t3",
+    "LOOKUP": "t0 = aten.index.Tensor($1, [$0]); return t0",
+}
+
+
+def test_matrices_inside_of_recurrences_and_buffers_are_counted_unless_a_row_is_looked_up() -> None:
+    text = BUFFER_GRAPH
+    for name, body in BODIES.items():
+        text = text.replace(name, body)
+    found = {item.op: item.moved_bytes for item in unmatched_of(parse_graph(text), {})}
+    assert found == {"state2": 2 * 16 * 16, "x": 2 * 64 * 64}

@@ -20,6 +20,11 @@ CASES = (
     ("rwkv", 3, 12),
     ("recurrent_gemma", 3, 12),
     ("xlstm", 1, 12),
+    # Past the window (16), the entries that the indexer selects (12 of 4 tokens), and three whole entries of 16 tokens.
+    ("deepseek_v4", 2, 56),
+    ("qwen4_exp_text", 2, 30),  # past the 16 tokens that its indexer selects, in blocks of 4
+    ("openai-gpt", 2, 12),
+    ("doge", 2, 30),  # past the 24 tokens of the largest biases
 )
 
 
