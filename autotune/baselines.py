@@ -75,7 +75,7 @@ def _nsga2(population: int, seed: int) -> BaseSampler:
 
 
 def _nsga3(seed: int) -> BaseSampler:
-    return NSGAIIISampler(population_size=50, seed=seed)
+    return _quietly(lambda: NSGAIIISampler(population_size=50, seed=seed))
 
 
 def _quietly(make: Callable[[], BaseSampler]) -> BaseSampler:

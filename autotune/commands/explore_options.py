@@ -105,19 +105,9 @@ def _values(options: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that options stand for, defaults included."""
     from autotune.study_file import split_objectives
 
-    plain = (
-        "model",
-        "hardware",
-        "batch",
-        "devices",
-        "budget",
-        "seed",
-        "weights",
-        "kv",
-        "speculative",
-        "stop_when_within",
-    )
+    plain = ("model", "hardware", "batch", "devices", "budget", "seed", "weights", "kv", "speculative")
     return {name: options[name] for name in plain} | {
+        "stop_when_within": options["stop_when_within"],
         "context": options["context_length"],
         "restrictions": tuple(options["restrict"] or ()),
         "objectives": split_objectives(options["objectives"]),

@@ -1,4 +1,4 @@
-"""`explore train`: training data for the cost model from finished runs, and how well each run is told from the others."""
+"""`explore train`: training data for the cost model, and how well each finished run is told from the others."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from costmodel.lessons import HeldOut, Lesson
 
 PLAIN_WIDTH = 132
+HEADINGS = ("run", "tasks measured", "pairs ranked right", "best 1 % found", "error", "90 % interval", "in it")
 
 
 def train_command(
@@ -47,15 +48,7 @@ def _print(lessons: "Sequence[Lesson]", found: "Sequence[HeldOut]", out: Path) -
         console.width = max(console.width, PLAIN_WIDTH)
     if found:
         table = Table(title="every run predicted from the others, by task; in brackets by the bounds alone")
-        for heading in (
-            "run",
-            "tasks measured",
-            "pairs ranked right",
-            "best 1 % found",
-            "error",
-            "90 % interval",
-            "in it",
-        ):
+        for heading in HEADINGS:
             table.add_column(heading, justify="left" if heading == "run" else "right")
         for item in found:
             table.add_row(

@@ -17,6 +17,9 @@ speculative: 2
 devices: 3
 budget: 20
 seed: 7
+warm_start: runs/earlier
+cost_model: true
+stop_when_within: 0.1
 objectives: [latency, cost]
 require: [area_mm2<=600, power_avg_w <= 4e1]
 set: {channels: 16..32, lanes: [16, 32], "*.place": pim, row_bytes: 2048}
@@ -43,6 +46,8 @@ def test_every_key_fills_its_setting(tmp_path):
         devices="3",
         budget=20,
         seed=7,
+        warm_start=("runs/earlier",),
+        stop_when_within=0.1,
         objectives=("latency", "cost"),
         requirements=("area_mm2 <= 600", "power_avg_w <= 40"),
         restrictions=("channels=16..32", "lanes=16,32", "*.place=pim", "row_bytes=2048"),
