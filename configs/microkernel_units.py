@@ -7,6 +7,7 @@ eight inputs. The rest follows: a register holds a column of 16 fp16 values, a r
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from configs.number_format import STORAGE
 from configs.structure import CommandBanks, PimLevel
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ def contradictions(device: "Device") -> Iterator[Contradiction]:
     for key, plain in PLAIN_STRUCTURE.items():
         if getattr(structure, key) != plain:
             yield f"structure.{key}", f"{plain}, where units run microkernels", str(getattr(structure, key))
+    narrow = [str(item) for item in unit.formats if STORAGE[item].bits != 8 * VALUE_BYTES]
+    if narrow:
+        yield "unit.formats", "formats of 16 bits, the values that units with microkernels multiply", ", ".join(narrow)
     others = [name for name in device.knobs if name not in FREE_KNOBS]
     if others or not device.knobs:
         found = ", ".join(others) or "none named, which means all of them"
