@@ -206,13 +206,15 @@ def require_formats(workload: Workload, base: Device) -> None:
     """Raise UserError for weights or a cache of a format that the units do not take."""
     taken = base.unit.formats
     for shape in workload.schedulables:
+        fixed = base.unit.microkernel_words > 0
         scales = bool(shape.storage.group) and not timing_table(base).has(Kind.SCALE16)
         if shape.stored not in taken or scales:
             raise UserError(
                 where=f"--hardware {base.name}, unit",
                 expected=f"{shape.stored}, the format of {shape.name}",
                 found=", ".join(taken) + (", but no SCALE16 among the constraints" if scales else ""),
-                way_out="give another format with --weights or --kv, or add it to the formats of the device's unit",
+                way_out="give another format with --weights or --kv"
+                + ("" if fixed else ", or add it to the formats of the device's unit"),
             )
 
 

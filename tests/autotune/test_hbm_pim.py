@@ -4,15 +4,17 @@ import pytest
 
 from autotune.decode_problem import DecodeProblem
 from autotune.hand_mapping import HAND_MAPPINGS
-from autotune.scenario import complete_device, make_scenario, require_programs
+from autotune.scenario import complete_device, make_scenario, require_formats, require_programs
 from autotune.tuning import tuned_mapping
 from compiler.attention import AttentionShape
 from compiler.legality import all_reasons
 from compiler.lowering import System, lower_task
 from compiler.schedule import Place
+from compiler.workload import StoredFormats
 from configs.device import load_device
 from configs.errors import UserError
 from configs.knobs import base_knobs
+from configs.number_format import NumberFormat
 from simulator.step import Step, TaskPhases
 from simulator.timeline import StepSimulator
 from tests.engine_devices import changed
@@ -42,6 +44,12 @@ def test_tables_that_no_program_can_run_on_are_refused_with_amounts(device, expe
         require_programs(device)
     assert expected in str(raised.value)
     assert "configs/hardware/hbm-pim.yaml" in str(raised.value)
+
+
+def test_a_format_that_no_unit_with_microkernels_can_have_is_not_to_be_added():
+    narrow = small_workload(formats=StoredFormats(NumberFormat.INT8))
+    with pytest.raises(UserError, match=r"expected int8.*; give another format with --weights or --kv$"):
+        require_formats(narrow, DEVICE)
 
 
 @pytest.mark.parametrize("mapping", HAND_MAPPINGS)
