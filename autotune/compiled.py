@@ -13,7 +13,7 @@ from autotune.chosen_design import MAPPINGS, require_as_evaluated
 from autotune.imported import Imported
 from autotune.problem_spec import spec_of_workload
 from autotune.run_settings import RunSettings
-from autotune.scenario import fewest_devices, require_formats, routing_loads
+from autotune.scenario import complete_device, fewest_devices, require_formats, require_programs, routing_loads
 from autotune.stored_points import stored_point
 from compiler.legality import all_reasons
 from compiler.lowering import System, lower_steps
@@ -205,8 +205,9 @@ def _usable_device(hardware: str) -> Device:
             where=f"--hardware {device.name}",
             expected="a device with the sections unit, host and link",
             found=f"none for {', '.join(missing)}",
-            way_out="use gddr6-aim; traces of --emit aim need no host and no link",
+            way_out=f"use {complete_device(device)}; traces of --emit aim need no host and no link",
         )
+    require_programs(device)
     return device
 
 

@@ -18,6 +18,7 @@ from compiler.workload import Schedulable
 LARGEST_SEGMENT = 128
 MOST_REGISTERS = 32
 SPLITS = (1, 2, 4, 8)
+REUSES = (1, 2, 4, 8)
 
 
 def hand_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, Schedule]:
@@ -60,8 +61,7 @@ def _hand_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule
 
 
 def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
-    most = 1 if pool.runs_microkernels else pool.buffer_columns
-    reuse = max(r for r in (1, 2, 4, 8) if shape.vectors % r == 0 and r <= most)
+    reuse = max(r for r in _reuses(pool) if shape.vectors % r == 0 and r <= pool.buffer_columns)
     plain = LinearSchedule(segment_columns=_segment(pool, reuse), reuse=reuse, registers=_registers(pool))
     splits = [replace(plain, reduction_split=split) for split in SPLITS if pool.channels % split == 0]
     return min(splits, key=lambda schedule: (_rows_kept_busy(shape, schedule, pool), schedule.reduction_split))
@@ -76,7 +76,7 @@ def _rows_kept_busy(shape: LinearShape, schedule: LinearSchedule, pool: PoolShap
 
 def _overlapped_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSchedule:
     key = key_columns(shape, pool)
-    reuses = [r for r in (1, 2, 4, 8) if shape.group % r == 0]
+    reuses = [r for r in _reuses(pool) if shape.group % r == 0]
     score = max(r for r in reuses if r * key <= pool.buffer_columns or r == 1)
     context = max(r for r in reuses if r * 8 <= pool.buffer_columns or r == 1)
     return AttentionSchedule(
@@ -86,6 +86,11 @@ def _overlapped_attention(shape: AttentionShape, pool: PoolShape) -> AttentionSc
         context_reuse=context,
         registers=_registers(pool),
     )
+
+
+def _reuses(pool: PoolShape) -> tuple[int, ...]:
+    """Return how many vectors may share a row: one, where units run microkernels."""
+    return (1,) if pool.runs_microkernels else REUSES
 
 
 def _registers(pool: PoolShape) -> int:

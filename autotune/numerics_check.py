@@ -59,7 +59,7 @@ def check_model(shapes: Sequence[Schedulable], system: System, random_schedules:
 
 def random_legal(shape: Schedulable, system: System, count: int, rng: np.random.Generator) -> Iterator[Schedule]:
     """Yield so many legal schedules on the units, drawn uniformly; fewer where hardly any is legal."""
-    space = schedule_space((shape,), {"*.place": (str(Place.PIM),)})
+    space = schedule_space((shape,), system.device, {"*.place": (str(Place.PIM),)})
     sizes = [len(knob.values) for knob in space.knobs]
     for _ in range(MOST_DRAWS):
         codes = rng.integers(0, sizes, (DRAWN_AT_ONCE, len(sizes)))

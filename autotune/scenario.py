@@ -17,10 +17,11 @@ from compiler.lowering import System
 from compiler.memory.capacity import capacity_plan, devices_needed, require_capacity
 from compiler.routing import ExpertLoad, draw_loads
 from compiler.workload import ExpertsShape, RoutedShape, Workload
-from configs.device import Device
+from configs.device import Device, built_in_devices, load_device
 from configs.errors import UserError
 from configs.knobs import base_knobs
 from configs.refresh import RefreshPolicy
+from simulator.addressing import addressing
 from simulator.engine import Engine
 from simulator.isa import Kind
 from simulator.laws.build import build_of
@@ -93,6 +94,7 @@ def make_scenario(
 ) -> Scenario:
     """Make a scenario; `devices` None takes as many as the scenario needs. Raises UserError with the way out."""
     require_sections(base)
+    require_programs(base)
     _require_usable(base)
     require_formats(workload, base)
     capacity = base.organisation.capacity_bytes
@@ -133,24 +135,52 @@ def require_sections(base: Device) -> None:
             where=f"--hardware {base.name}",
             expected=f"a device with the sections {', '.join(sections)}",
             found=f"none for {', '.join(missing)}",
-            way_out="use gddr6-aim, or add what is missing to the file",
+            way_out=f"use {complete_device(base)}, or add what is missing to the file",
         )
+
+
+def complete_device(device: Device) -> str:
+    """Return the built-in device that lacks nothing and is most like one that does: of its family, or gddr6-aim."""
+    complete = device.family in built_in_devices() and load_device(device.family).host is not None
+    return device.family if complete else "gddr6-aim"
+
+
+def require_programs(base: Device) -> None:
+    """Raise UserError when a device's tables lack commands that lowered programs are made of, or part its channels."""
+    table = timing_table(base)
+    own = (*LOCKSTEP_KINDS, *MULTIPLY_KINDS[base.organisation.row_buffers])
+    needed = (*NEEDED_KINDS, *(MICROKERNEL_KINDS if base.unit.microkernel_words else own))
+    absent = [kind for kind in needed if not table.has(kind)]
+    parts = base.organisation.banks // len(addressing(base).banks_of(Kind.PREA, 0))
+    if absent:
+        found = f"no {', '.join(absent)} among the constraints"
+    elif parts > 1:
+        found = f"{parts} parts of a channel that PREA closes one by one: describe each as a channel"
+    elif base.refresh.policy is RefreshPolicy.ALL_BANK and base.refresh_interval_cycles <= _refreshing(base):
+        found = f"a refresh every {base.refresh_interval_cycles} cycles that takes {_refreshing(base)} with its rows"
+    else:
+        return
+    raise UserError(
+        where=f"--hardware {base.name}",
+        expected="tables of all commands that programs are made of, for whole channels, with room between refreshes",
+        found=found,
+        way_out=f"compare with configs/hardware/{complete_device(base)}.yaml",
+    )
+
+
+def _refreshing(base: Device) -> int:
+    """Return the cycles from closing rows for a refresh of all banks until they have been opened again and served."""
+    one_by_one = ("nRFC", "nRP", "nRAS", "nACTALL", "nFAW")
+    together = ("nRFC", "nRP", "nRTP", "nRCDRDMAC")
+    names = one_by_one if base.unit.microkernel_words else together
+    return sum(base.timing[name] for name in names if name in base.timing) * base.ticks_per_clock
 
 
 def _require_usable(base: Device) -> None:
     """Raise UserError when a device's tables lack what the engines and the scaling laws read."""
     try:
         Engine(base).fresh_state()
-        table = timing_table(base)
         lockstep = not base.unit.microkernel_words
-        own = (*LOCKSTEP_KINDS, *MULTIPLY_KINDS[base.organisation.row_buffers]) if lockstep else MICROKERNEL_KINDS
-        needed = (*NEEDED_KINDS, *own)
-        absent = [kind for kind in needed if not table.has(kind)]
-        if absent:
-            raise ValueError(f"the constraints name no {', '.join(absent)}, which programs are made of")
-        busy = sum(base.timing[name] for name in ("nRFC", "nRP", "nRTP", "nRCDRDMAC") if name in base.timing)
-        if base.refresh.policy is RefreshPolicy.ALL_BANK and base.refresh_interval_cycles <= busy:
-            raise ValueError(f"a refresh every {base.refresh_interval_cycles} cycles takes {busy} with its rows")
         latch = ("nLTMAC",) if base.organisation.row_buffers > 1 else ()
         changes = LOCKSTEP_TIMING if lockstep else ()
         missing = [name for name in (*NEEDED_TIMING, *changes, *latch) if name not in base.timing]
@@ -168,7 +198,7 @@ def _require_usable(base: Device) -> None:
             where=f"--hardware {base.name}",
             expected="tables that a search can use",
             found=str(error),
-            way_out="compare with configs/hardware/gddr6-aim.yaml",
+            way_out=f"compare with configs/hardware/{complete_device(base)}.yaml",
         ) from error
 
 
@@ -176,13 +206,15 @@ def require_formats(workload: Workload, base: Device) -> None:
     """Raise UserError for weights or a cache of a format that the units do not take."""
     taken = base.unit.formats
     for shape in workload.schedulables:
+        fixed = base.unit.microkernel_words > 0
         scales = bool(shape.storage.group) and not timing_table(base).has(Kind.SCALE16)
         if shape.stored not in taken or scales:
             raise UserError(
                 where=f"--hardware {base.name}, unit",
                 expected=f"{shape.stored}, the format of {shape.name}",
                 found=", ".join(taken) + (", but no SCALE16 among the constraints" if scales else ""),
-                way_out="give another format with --weights or --kv, or add it to the formats of the device's unit",
+                way_out="give another format with --weights or --kv"
+                + ("" if fixed else ", or add it to the formats of the device's unit"),
             )
 
 

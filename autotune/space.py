@@ -98,15 +98,17 @@ def space_of(
     free = base.knobs or tuple(item.name for item in HARDWARE_KNOBS)
     fixed = WHOLE_HARDWARE in restrictions
     hardware = [_hardware_knob(item, base, fixed or item.name not in free) for item in HARDWARE_KNOBS]
-    restrictions = unit_values(base) | dict(restrictions)
-    knobs = (*(_restricted(knob, restrictions) for knob in hardware), *schedule_space(schedulables, restrictions).knobs)
-    return Space(knobs, schedulables)
+    schedules = schedule_space(schedulables, base, restrictions).knobs
+    return Space((*(_restricted(knob, restrictions) for knob in hardware), *schedules), schedulables)
 
 
 def schedule_space(
-    schedulables: tuple[Schedulable, ...], restrictions: Mapping[str, tuple[int | str, ...]] = NO_RESTRICTIONS
+    schedulables: tuple[Schedulable, ...],
+    device: Device,
+    restrictions: Mapping[str, tuple[int | str, ...]] = NO_RESTRICTIONS,
 ) -> Space:
-    """Return the space of these tasks on a given device: their schedules alone."""
+    """Return the space of these tasks on a given device: their schedules alone, with the values that its units take."""
+    restrictions = unit_values(device) | dict(restrictions)
     knobs: list[Knob] = []
     for shape in schedulables:
         knobs += _linear_knobs(shape) if isinstance(shape, LinearShape) else _attention_knobs(shape)

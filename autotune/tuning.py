@@ -71,7 +71,7 @@ def tune(
     `say` is told of each operator before it is begun. Raises UserError for an operator that has no legal schedule.
     """
     simulator = StepSimulator(system.device)
-    space = schedule_space(tuple(shapes), restrictions)
+    space = schedule_space(tuple(shapes), system.device, restrictions)
     found = []
     for shape in shapes:
         say(f"tuning {shape.name}")
@@ -84,14 +84,16 @@ def legal_schedules(
     shape: Schedulable, system: System, restrictions: Restrictions = NO_RESTRICTIONS
 ) -> Iterator[Schedule]:
     """Yield every legal schedule of an operator, simplest first: the last knob turns fastest."""
-    operator = _Operator(shape, system, schedule_space((shape,), restrictions), StepSimulator(system.device))
+    operator = _Operator(
+        shape, system, schedule_space((shape,), system.device, restrictions), StepSimulator(system.device)
+    )
     for codes in operator.legal_codes():
         yield from (operator.space.schedule(shape, row) for row in codes)
 
 
 def bounded_schedules(shape: Schedulable, system: System) -> tuple[Codes, NDArray[np.float64]]:
     """Return the codes of every legal schedule of an operator and their lower bounds in cycles: int[n, k], float[n]."""
-    operator = _Operator(shape, system, schedule_space((shape,)), StepSimulator(system.device))
+    operator = _Operator(shape, system, schedule_space((shape,), system.device), StepSimulator(system.device))
     return operator.bounded()
 
 
@@ -101,7 +103,7 @@ def bounded_mapping(shapes: Sequence[Schedulable], system: System) -> dict[str, 
     for shape in shapes:
         codes, bounds = bounded_schedules(shape, system)
         if len(codes):
-            found[shape.name] = schedule_space((shape,)).schedule(shape, codes[int(bounds.argmin())])
+            found[shape.name] = schedule_space((shape,), system.device).schedule(shape, codes[int(bounds.argmin())])
     return found
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from compiler.geometry import Geometry, Packing, ceil_div, packing, plain
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT, whole_pairs
+from compiler.hbm_pim.tiles import whole_pairs
 from compiler.kernels import geometry_on
 from compiler.schedule import AttentionSchedule, LoopOrder, PoolShape
+from configs.microkernel_units import BANKS_OF_UNIT
 from configs.number_format import CACHE_STORAGE, NumberFormat, Storage
 
 

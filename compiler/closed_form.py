@@ -17,7 +17,6 @@ from compiler.chain import ChainParts, chain_cycles
 from compiler.device_table import DeviceTable
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
 from compiler.hbm_pim.geometry import microkernel_commands
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT
 from compiler.host_cost import mixed_work_ns
 from compiler.kernels import chain_of, lane_sums_ns, values_of_result
 from compiler.linear import (
@@ -31,8 +30,8 @@ from compiler.linear import (
 )
 from compiler.schedule import AttentionSchedule, LinearSchedule, Place
 from configs.device import Host, Link
+from configs.microkernel_units import BANKS_OF_UNIT, REGISTERS
 from configs.number_format import INPUT_BITS
-from simulator.hbm_pim.registers import REGISTERS
 from simulator.isa import CODE_OF, KINDS, Kind
 
 Floats = NDArray[np.float64]

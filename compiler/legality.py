@@ -15,12 +15,11 @@ from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div, packing
 from compiler.hand_kernels import KERNELS
 from compiler.hbm_pim.geometry import MOST_GROUPS
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT
 from compiler.linear import LinearShape
 from compiler.schedule import GENERATED, AttentionSchedule, LinearSchedule, LoopOrder, Place, PoolShape
 from configs.device import Device
+from configs.microkernel_units import BANKS_OF_UNIT, REGISTERS
 from configs.number_format import INPUT_BITS, Storage
-from simulator.hbm_pim.registers import REGISTERS
 
 NO_SPILLS = "a microkernel has no way to take partial sums back"
 ONE_VECTOR = "{needed} vectors share a row, but a microkernel takes {available} at a time"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from configs.device import Device
-from simulator.hbm_pim.registers import BANKS_OF_UNIT, RESERVED_ROWS
+from configs.microkernel_units import BANKS_OF_UNIT, RESERVED_ROWS
 from simulator.laws.figures import DeviceFigures
 
 GENERATED = "generated"

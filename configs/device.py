@@ -18,6 +18,8 @@ from configs.device_mistakes import InconsistentDevice, mistake, nearest
 from configs.errors import UserError
 from configs.expression import evaluate
 from configs.laws import Band as AnyBand
+from configs.microkernel_units import ARITHMETIC as FP16_THROUGHOUT
+from configs.microkernel_units import contradictions
 from configs.number_format import NumberFormat
 from configs.record import Amount, PositiveFloat, PositiveInt, Record
 from configs.refresh import Refresh, RefreshPolicy
@@ -25,6 +27,7 @@ from configs.structure import Structure
 
 HARDWARE_FOLDER = Path(__file__).parent / "hardware"
 
+MICROKERNEL_EXAMPLE = "compare with configs/hardware/hbm-pim.yaml"
 MOST_CYCLES = 1_000_000
 MOST_BANKS = 1024  # of a channel
 MOST_ROWS = 1 << 24
@@ -284,6 +287,29 @@ class Device(Record):
         if self.timing[name] * self.ticks_per_clock >= interval:
             expected = f"less than the refresh interval, {interval // self.ticks_per_clock}"
             raise InconsistentDevice(place=f"timing.{name}", expected=expected, found=str(self.timing[name]))
+        return self
+
+    @model_validator(mode="after")
+    def _knobs_are_known(self) -> "Device":
+        from configs.knobs import HARDWARE_KNOBS  # declared on top of devices
+
+        known = [knob.name for knob in HARDWARE_KNOBS]
+        for name in self.knobs:
+            if name not in known:
+                expected, way_out = f"some of {', '.join(known)}", nearest(name, known)
+                raise InconsistentDevice(place="knobs", expected=expected, found=name, way_out=way_out)
+        return self
+
+    @model_validator(mode="after")
+    def _units_are_what_their_instruction_set_says(self) -> "Device":
+        if self.processing_unit is None:
+            return self
+        if self.processing_unit.microkernel_words:
+            for place, expected, found in contradictions(self):
+                raise InconsistentDevice(place=place, expected=expected, found=found, way_out=MICROKERNEL_EXAMPLE)
+        elif self.processing_unit.arithmetic == FP16_THROUGHOUT:
+            expected = "the arithmetic of units in lock-step, or microkernel_words"
+            raise InconsistentDevice(place="unit.arithmetic", expected=expected, found=FP16_THROUGHOUT)
         return self
 
     @property

@@ -20,11 +20,11 @@ from compiler.matvec import Operands
 from compiler.numerics.check import numerics_of
 from compiler.schedule import LinearSchedule, PoolShape, pool_shape
 from configs.device import Device, load_device
+from configs.microkernel_units import REGISTERS
 from simulator.channel import ChannelState
 from simulator.engine import Engine
 from simulator.hbm_pim.controller import CYCLES_BEHIND_LAST, FIRST_CYCLE, kernel_cycles, with_ranks
 from simulator.hbm_pim.reference_kernels import gemv_accesses
-from simulator.hbm_pim.registers import REGISTERS
 from simulator.isa import ZERO, Affine, Command, Kind, Program
 from simulator.program_code import flatten
 

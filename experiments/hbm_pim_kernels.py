@@ -13,6 +13,7 @@ from pathlib import Path
 
 from autotune.exit_codes import run_to_exit_code
 from configs.device import load_device
+from configs.errors import unwritable
 from simulator.hbm_pim.controller import CYCLES_BEHIND_LAST, controller_commands, with_ranks
 from simulator.hbm_pim.reference_kernels import Elementwise, elementwise_accesses, gemv_accesses, gemv_tree_accesses
 from simulator.hbm_pim.transactions import Accesses
@@ -52,7 +53,10 @@ def main() -> None:
     commands = controller_commands(accesses_of(choice.kernel, choice.outputs, choice.inputs, choice.batch), device)
     print(f"{commands[-1].cycle + CYCLES_BEHIND_LAST} cycles, {len(commands)} commands")
     if choice.commands is not None:
-        write_stream(commands, choice.commands)
+        try:
+            write_stream(commands, choice.commands)
+        except OSError as error:
+            raise unwritable(f"--commands {choice.commands}", error) from error
 
 
 if __name__ == "__main__":

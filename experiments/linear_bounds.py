@@ -81,7 +81,7 @@ def best_found(shape: LinearShape, simulator: StepSimulator, simulated: int = SI
     costs = SystemCosts(simulator.host, simulator.link, system.device.cycle_ps, 1)
     best: tuple[int, LinearSchedule] | None = None
     seen: set[tuple[object, ...]] = set()
-    for schedule in ranked_schedules(shape, table, costs):
+    for schedule in ranked_schedules(shape, system.device, table, costs):
         phases = lower_task(shape, {shape.name: schedule}, system)
         key = tuple(
             (item.program.body, item.down_bytes, item.up_bytes) if isinstance(item, PimPhase) else item.work_ns
@@ -101,9 +101,11 @@ def best_found(shape: LinearShape, simulator: StepSimulator, simulated: int = SI
     return Found(shape, linear_lower_bound(shape, table, costs, since_refresh=0), *best)
 
 
-def ranked_schedules(shape: LinearShape, table: DeviceTable, costs: SystemCosts) -> Iterator[LinearSchedule]:
+def ranked_schedules(
+    shape: LinearShape, device: Device, table: DeviceTable, costs: SystemCosts
+) -> Iterator[LinearSchedule]:
     """Yield the legal schedules on the units, by their own lower bound."""
-    space = schedule_space((shape,), {"*.place": ("pim",)})
+    space = schedule_space((shape,), device, {"*.place": ("pim",)})
     codes = _schedule_codes(space)
     one = table.take(np.zeros(len(codes), dtype=np.int64))
     schedules = space.schedule_arrays(shape, codes)

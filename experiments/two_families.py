@@ -3,14 +3,15 @@
 python -m experiments.two_families [--model llama] [--context 4096] [--batch 1] [--json FILE]
 
 Both hold 16 GiB behind the same host. Every operator runs with the schedule of the overlapped hand mapping, or with the
-fastest that tuning finds for it alone; where those do not fit together, some keep that of the hand mapping. Energy is
-that of the memory side with typical currents, area that of DRAM dies with their units. What HBM-PIM adds, the read-back
-of partial sums and their addition at the host, has columns of its own.
+fastest that tuning finds for it alone; where those do not fit together, some keep that of the hand mapping, and where
+that is not legal, the tuned one stands in. Energy is that of the memory side with typical currents, area that of DRAM
+dies with their units. What HBM-PIM adds, the read-back of partial sums and their addition at the host, has columns of
+its own.
 """
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,11 +25,12 @@ from autotune.problem_spec import import_workload
 from autotune.scenario import make_scenario
 from autotune.tuning import tuned_mapping
 from autotune.units import MJ_PER_PJ, MS_PER_NS
+from compiler.legality import all_reasons
 from compiler.lowering import lower_task
 from compiler.schedule import Schedule
 from compiler.workload import BF16_THROUGHOUT, Workload
 from configs.device import load_device
-from configs.errors import UserError
+from configs.errors import UserError, unwritable
 from configs.knobs import base_knobs, knob_values
 from simulator.isa import Kind, walk
 from simulator.step import HostPhase, PimPhase
@@ -70,10 +72,16 @@ def family_points(workload: Workload, name: str) -> tuple[FamilyPoint, ...]:
     own = {knob: (value,) for knob, value in knob_values(base_knobs(device))}
     problem = DecodeProblem(make_scenario(workload, device, devices=1, restrictions=own))
     shapes, system = problem.space.schedulables, problem.scenario.system_of_base
-    by_hand = overlapped_mapping(shapes, system)
-    tuned, kept = _that_fits(problem, tuned_mapping(shapes, system), by_hand)
-    named = f"{TUNED}, but {', '.join(kept)}" if kept else TUNED
-    return _point(problem, HAND, by_hand), _point(problem, named, tuned)
+    by_hand, fastest = overlapped_mapping(shapes, system), tuned_mapping(shapes, system)
+    unable = [shape.name for shape in shapes if all_reasons(shape, by_hand[shape.name], system.pool)]
+    by_hand |= {name: fastest[name] for name in unable}
+    tuned, kept = _that_fits(problem, fastest, by_hand)
+    return _point(problem, _named(HAND, unable), by_hand), _point(problem, _named(TUNED, kept), tuned)
+
+
+def _named(mapping: str, others: Sequence[str]) -> str:
+    """Return the name of a mapping that is another one for some operators."""
+    return f"{mapping}, but {', '.join(others)}" if others else mapping
 
 
 def _that_fits(problem: DecodeProblem, wanted: Mapping[str, Schedule], spare: Mapping[str, Schedule]) -> Fitting:
@@ -162,7 +170,10 @@ def main() -> None:
     points = tuple(point for name in FAMILIES for point in family_points(workload, name))
     print("\n".join(table_lines(points)))
     if choice.json is not None:
-        choice.json.write_text(json.dumps([asdict(point) for point in points], indent=1) + "\n", encoding="utf-8")
+        try:
+            choice.json.write_text(json.dumps([asdict(point) for point in points], indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise unwritable(f"--json {choice.json}", error) from error
 
 
 if __name__ == "__main__":

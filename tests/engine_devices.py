@@ -44,8 +44,10 @@ HBM3_PER_BANK = HBM3.model_copy(update={"refresh": Refresh(policy=RefreshPolicy.
 # Twice the banks, so that they are refreshed half as often, as two ranks would be by one controller.
 LPDDR5_RANKS = changed(LPDDR5, {"nREFI": 6250}, {"ranks": 2}, refresh=Refresh(policy=RefreshPolicy.PER_BANK))
 DDR5_RANKS = changed(DDR5, {}, {"ranks": 2}, refresh=Refresh(postponed=2, temperature_c=95))
+HBM_PIM, HBM_PIM_COMPAT = load_device("hbm-pim"), load_device("hbm-pim-compat")
 DEVICES = (
     *(AIM, COMPAT, FREQUENT_REFRESH, FEW_BANKS, ONE_BANK, COLUMN_WINDOWS, HOT, POSTPONED, PER_BANK),
     *(*PLAIN, HBM3_PER_BANK, LPDDR5_RANKS, DDR5_RANKS),
     *(LATCHED, LATCHED_PER_BANK, LATCHED_FREQUENT),
+    *(HBM_PIM, HBM_PIM_COMPAT),
 )

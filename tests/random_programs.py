@@ -56,6 +56,8 @@ class _Writer:
                 kinds += [self._all_banks, self._group, self._register]
             else:
                 kinds.append(self._refreshes)
+            if self.table.has(Kind.ACT8):
+                kinds.append(self._every_other_bank)
             if len(counts) < 2:
                 kinds.append(self._nested)
             parts.extend(self.random.choice(kinds)(counts))
@@ -123,6 +125,18 @@ class _Writer:
             multiply = Command(Kind.MACL16, row=following) if end is Kind.LATCH16 else multiply
         return (*parts, self._repeated(counts, multiply, 10))
 
+    def _every_other_bank(self, counts: tuple[int, ...]) -> tuple[Instruction, ...]:
+        """Open even banks, odd ones or both, access their columns by turns, and close them in any order."""
+        random = self.random
+        chosen = random.choice(((0,), (1,), (0, 1), (1, 0)))
+        rows = {bank: self._operand(counts, self.device.organisation.rows) for bank in chosen}
+        parts: list[Instruction] = [Command(Kind.ACT8, Affine(bank), rows[bank]) for bank in chosen]
+        for _ in range(random.randint(1, 5)):
+            bank, kind = random.choice(chosen), random.choice((Kind.RD8, Kind.RD8, Kind.WR8, Kind.ST8))
+            parts.append(self._repeated(counts, Command(kind, Affine(bank), rows[bank]), 60))
+        one_by_one = tuple(Command(Kind.PRE8, Affine(bank)) for bank in random.sample(chosen, len(chosen)))
+        return (*parts, *random.choice((one_by_one, self._precharge_all([0]))))
+
     def _single_banks(self, counts: tuple[int, ...]) -> tuple[Instruction, ...]:
         random, organisation = self.random, self.device.organisation
         chosen = random.sample(range(organisation.banks), random.randint(1, min(6, organisation.banks)))
@@ -138,7 +152,7 @@ class _Writer:
         if random.random() < 0.3:
             return (*parts, *self._precharge_all(chosen))
         for bank in chosen:
-            kind = random.choice((Kind.PRE, Kind.RDA, Kind.WRA))
+            kind = random.choice(tuple(kind for kind in (Kind.PRE, Kind.RDA, Kind.WRA) if self.table.has(kind)))
             parts.extend(self._data_clock(kind, Affine(bank)))
             parts.append(Command(kind, Affine(bank), rows[bank] if kind is not Kind.PRE else Affine()))
         return tuple(parts)

@@ -48,6 +48,8 @@ class _Writer:
         if self.table.has(Kind.ACT16):
             kinds += [self._registers]
             kinds += [self._rows] * 2 if len(free) == self.table.addressing.banks else []
+        if self.table.has(Kind.ACT8) and len(free) == self.table.addressing.banks:
+            kinds += [self._every_other_bank] * 2
         bodies = [self.random.choice(kinds)((*counts, count), free) for _ in range(self.random.randint(1, 2))]
         if not counts and self.random.random() < 0.3:
             bodies.append(self._loop((*counts, count), free))
@@ -71,6 +73,20 @@ class _Writer:
         halves = (Kind.ACT1, Kind.ACT2) if self.table.has(Kind.ACT1) else (Kind.ACT,)
         return tuple(Command(kind, bank, row) for kind in halves)
 
+    def _every_other_bank(self, counts: tuple[int, ...], _: list[int]) -> Block:
+        """Visit an even row, an odd one that opens meanwhile, and perhaps the even one again."""
+        even, odd, random = Affine(0), Affine(1), self.random
+        rows = {even: self._row(counts), odd: self._row(counts)}
+        write = partial(self._run, random.choice((Kind.WR8, Kind.ST8)))
+        return (
+            Command(Kind.ACT8, even, rows[even]),
+            self._run(Kind.RD8, even, rows[even], 16),
+            Command(Kind.ACT8, odd, rows[odd]),
+            random.choice((write(odd, rows[odd], 8), self._run(Kind.RD8, odd, rows[odd], 32))),
+            *((self._run(Kind.RD8, even, rows[even], 16),) if random.random() < 0.5 else ()),
+            *random.choice(((Command(Kind.PREA),), (Command(Kind.PRE8, odd), Command(Kind.PRE8, even)))),
+        )
+
     def _rows(self, counts: tuple[int, ...], _: list[int]) -> Block:
         row = self._row(counts)
         if self.table.has(Kind.LATCH16):
@@ -92,7 +108,7 @@ class _Writer:
         kind = self.random.choice([kind for kind in (Kind.RD, Kind.WR, Kind.MAC) if self.table.has(kind)])
         parts.extend(self._run(kind, bank, row, self.random.choice((12, 200))) for bank, row in pairs)
         for bank, row in pairs:
-            end = self.random.choice((Kind.PRE, Kind.PRE, Kind.RDA))
+            end = self.random.choice((Kind.PRE, Kind.PRE, Kind.RDA if self.table.has(Kind.RDA) else Kind.PRE))
             parts.append(Command(end, bank, row if end is Kind.RDA else Affine()))
         return tuple(parts)
 

@@ -35,7 +35,7 @@ def check_command(
     from autotune.numerics_check import check_model
     from autotune.problem_spec import import_workload
     from autotune.run_settings import RunSettings
-    from autotune.scenario import require_formats
+    from autotune.scenario import complete_device, require_formats, require_programs
     from compiler.lowering import System
     from configs.device import load_device
     from configs.errors import UserError
@@ -47,8 +47,9 @@ def check_command(
             where=f"--hardware {hardware}",
             expected="a device with processing units",
             found="plain DRAM",
-            way_out="use gddr6-aim",
+            way_out=f"use {complete_device(device)}",
         )
+    require_programs(device)
     settings.require_consistent()
     workload = import_workload(model, batch, context_length, settings.formats(), speculative)
     require_formats(workload, device)

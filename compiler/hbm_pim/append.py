@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compiler.emission import Block, plus, repeat, times
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT, bank_parity, first_column, other_row
-from simulator.hbm_pim.registers import REGISTERS
+from compiler.hbm_pim.tiles import bank_parity, first_column, other_row
+from configs.microkernel_units import BANKS_OF_UNIT, REGISTERS
 from simulator.isa import Affine, Command, Kind
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from compiler.emission import Block, plus, repeat
 from compiler.geometry import ceil_div
 from compiler.hbm_pim.mode import CLOSE_ALL, AllBankMode
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT
 from compiler.schedule import PoolShape
+from configs.microkernel_units import BANKS_OF_UNIT, REGISTERS, ROW_COLUMNS
 from simulator.hbm_pim.microkernel import STORE_ALL, MicroInstruction, Opcode, Place, jump
 from simulator.hbm_pim.reference_kernels import Elementwise
-from simulator.hbm_pim.registers import EVEN, ODD, REGISTERS, ROW_COLUMNS
+from simulator.hbm_pim.registers import EVEN, ODD
 from simulator.isa import Affine, Command, Kind, Program
 
 BLOCKS_OF_ROW = ROW_COLUMNS // REGISTERS

@@ -13,8 +13,9 @@ from compiler.chain import ChainParts
 from compiler.geometry import Geometry, ceil_div, plain
 from compiler.hbm_pim.tiles import whole_pairs
 from compiler.schedule import PoolShape
+from configs.microkernel_units import REGISTERS, ROW_COLUMNS
 from simulator.hbm_pim.microkernel import WORDS_OF_WRITE
-from simulator.hbm_pim.registers import REGISTERS, RESULT_ROWS, ROW_COLUMNS
+from simulator.hbm_pim.registers import RESULT_ROWS
 from simulator.isa import Kind
 
 GROUPS_OF_ROW = ROW_COLUMNS // REGISTERS

@@ -20,10 +20,11 @@ Results stay until all vectors are done, or as many as there are rows for.
 from compiler.emission import Block, plus, repeat, times
 from compiler.geometry import Geometry, ceil_div
 from compiler.hbm_pim.mode import CLOSE_ALL, AllBankMode
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT, HALF_ROW, VISITED, other_row
+from compiler.hbm_pim.tiles import HALF_ROW, VISITED, other_row
 from compiler.matvec import Operands
+from configs.microkernel_units import BANKS_OF_UNIT, REGISTERS, ROW_COLUMNS
 from simulator.hbm_pim.microkernel import STORE_ALL, MicroInstruction, Place, jump, multiply_accumulate
-from simulator.hbm_pim.registers import EVEN, INPUTS_COLUMN, ODD, REGISTERS, RESULT_ROWS, ROW_COLUMNS
+from simulator.hbm_pim.registers import EVEN, INPUTS_COLUMN, ODD, RESULT_ROWS
 from simulator.isa import Affine, Command, Kind
 
 GROUPS_OF_ROW = ROW_COLUMNS // REGISTERS  # whose results a row holds

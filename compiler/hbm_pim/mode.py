@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compiler.emission import Block
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT
+from configs.microkernel_units import BANKS_OF_UNIT
 from simulator.hbm_pim.microkernel import MicroInstruction, load_commands
 from simulator.hbm_pim.registers import (
     ENTER_ROW,

@@ -13,9 +13,9 @@ of the columns, whichever row is which.
 
 from typing import Any
 
-from simulator.hbm_pim.registers import BANKS_OF_UNIT, REGISTERS
+from configs.microkernel_units import REGISTERS
 
-__all__ = ["BANKS_OF_UNIT", "HALF_ROW", "VISITED", "bank_parity", "first_column", "other_row", "whole_pairs"]
+__all__ = ["HALF_ROW", "VISITED", "bank_parity", "first_column", "other_row", "whole_pairs"]
 
 HALF_ROW = REGISTERS // 4  # registers that half of a row is multiplied with
 VISITED = ((0, 1, 4, 5, 6, 7, 2, 3), (4, 5, 0, 1, 2, 3, 6, 7))  # by the lowest bit of the tile

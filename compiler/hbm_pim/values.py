@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.geometry import Geometry
-from compiler.hbm_pim.tiles import BANKS_OF_UNIT, bank_parity, first_column, other_row
+from compiler.hbm_pim.tiles import bank_parity, first_column, other_row
+from configs.microkernel_units import BANKS_OF_UNIT, REGISTERS
 from simulator.bf16 import round_to_bf16
 from simulator.functional_reference import tree_sum
-from simulator.hbm_pim.registers import REGISTERS
 from simulator.hbm_pim.state import MicrokernelChannel
 
 Floats = NDArray[np.float32]

@@ -23,8 +23,8 @@ from compiler.lowering import System
 from compiler.memory.plan import Loading
 from compiler.schedule import AttentionSchedule
 from configs.device import Organisation
+from configs.microkernel_units import REGISTERS
 from simulator.engine import Engine
-from simulator.hbm_pim.registers import REGISTERS
 from simulator.isa import Affine, Command, Kind, Program
 from simulator.program_code import flatten
 

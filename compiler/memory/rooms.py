@@ -124,7 +124,8 @@ def attention_rooms(
     sizes = attention_geometry(shape, schedule, pool)
     per_channel, parts = int(sizes.units_per_channel), schedule.token_split
     tokens = ceil_div(shape.room, parts)
-    held = replace(shape, batch=pool.channels * per_channel, heads=1, kv_heads=1, tokens=tokens, capacity=0)
+    kept_batch = pool.channels * per_channel
+    held = replace(shape, batch=kept_batch, heads=1, kv_heads=1, queries=1, tokens=tokens, capacity=0)
     key_columns = ceil_div(tokens, pool.banks) * sizes.score.segment_stride
     value_columns = sizes.context.slots * sizes.context.packing.stored(ceil_div(tokens, pool.lanes))
     banks = pool.channels * per_channel * pool.banks

@@ -4,15 +4,11 @@ Of the reserved rows the first are for results on their way to the host. Program
 simulator's address map has: there, the three rows at the end are 0x17ff, 0x1fff and 0x3fff.
 """
 
-BANKS_OF_UNIT = 2
-RESERVED_ROWS = 128
 RESULT_ROWS = 64
 ENTER_ROW, LEAVE_ROW, WINDOW_ROW = 125, 126, 127  # counted from the first reserved one
 MODE_COLUMN = 0x1F  # of the writes that enter and leave all-bank mode
 EXECUTION_COLUMN, MICROKERNEL_COLUMN, INPUTS_COLUMN, SUMS_COLUMN = 0, 4, 8, 24
 EVEN, ODD = 0, 1
-ROW_COLUMNS = 32
-REGISTERS = 8
 
 
 def entry_banks(banks: int) -> tuple[int, ...]:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from configs.microkernel_units import REGISTERS, ROW_COLUMNS
 from simulator.channel import CLOSED
 from simulator.functional_state import ChannelSizes, Floats
-from simulator.hbm_pim.registers import REGISTERS, RESULT_ROWS, ROW_COLUMNS
+from simulator.hbm_pim.registers import RESULT_ROWS
 
 # Places in `MicrokernelChannel.standing`.
 EXECUTES, COUNTER, RUNS, ENTERED, LEFT = range(5)

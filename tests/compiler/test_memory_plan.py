@@ -18,9 +18,10 @@ from compiler.memory.check import verify_plan
 from compiler.memory.loading import row_writes
 from compiler.memory.plan import Held, MemoryPlan, Place, home, page_rows
 from compiler.memory.planner import plan_of
-from compiler.memory.rooms import CACHES, Tensor
+from compiler.memory.rooms import CACHES, Tensor, attention_rooms
 from compiler.memory.text import parse_plan, print_plan
 from compiler.passes import run_passes
+from compiler.schedule import AttentionSchedule
 from compiler.schedule import Place as Processor
 from compiler.tasks import tasks_of
 from compiler.workload import Workload, workload_of
@@ -326,3 +327,13 @@ def test_tokens_verified_together_do_not_change_what_a_page_holds() -> None:
     one, four = (small_workload(queries=queries) for queries in (1, 4))
     plans = [plan_of(item, hand_mapping(item.schedulables, system), system) for item in (one, four)]
     assert [page.token_bytes for page in plans[0].pages] == [page.token_bytes for page in plans[1].pages]
+
+
+def test_parts_of_fewer_tokens_than_are_decoded_together_have_the_rooms_of_any_cache():
+    pool, organisation = System(AIM, 1).pool, AIM.organisation
+    schedule = AttentionSchedule(token_split=16)
+    shape = AttentionShape("attention", 1, 4, 2, 64, 20)
+    several = replace(shape, queries=3)
+    assert attention_rooms(several, schedule, pool, organisation) == attention_rooms(
+        shape, schedule, pool, organisation
+    )
