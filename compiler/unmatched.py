@@ -1,10 +1,10 @@
 """Memory-bound work that no operator describes: what a faithful graph must not hide, counted and located.
 
 A computation or a recurrence may work on activations and vectors: they are small, as are parameters and buffers of
-which no more elements are read than an activation beside them has or than the widest input of a linear. A computation
-on weights and buffers alone is done once, when they are loaded, and its result counts as a weight. What reads more of a
-matrix, or a cache or a state, moves bytes that schedules and traffic know nothing of; so does a recurrence whose form
-is not known.
+which no more elements are read than an activation beside them has, than all results together or than the widest input
+of a linear. A computation on weights and buffers alone is done once, when they are loaded, and its result counts as a
+weight. What reads more of a matrix, or a cache or a state, moves bytes that schedules and traffic know nothing of; so
+does a recurrence whose form is not known.
 """
 
 from collections.abc import Mapping
@@ -56,8 +56,8 @@ def _moved(op: Op, types: Mapping[str, TensorType], matrices: set[str], states: 
         return 0
     understood = op.integer("states") if op.kind is OpKind.RECURRENCE and op.text("role") != OTHER else 0
     moved = sum(types[name].bytes for name in op.inputs[understood:] if name in states)
-    beside = (*op.inputs, *(result.name for result in op.results))
-    widest = max((types[name].elements for name in beside if name not in matrices), default=0) // batch
+    beside = [types[name].elements for name in op.inputs if name not in matrices]
+    widest = max(*beside, sum(types[result.name].elements for result in op.results), 0) // batch
     if op.kind is OpKind.RECURRENCE:
         widest *= KERNEL_TO_STATE
     if all(name not in matrices or types[name].elements <= widest for name in op.inputs):

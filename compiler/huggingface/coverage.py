@@ -26,6 +26,7 @@ from configs.errors import UserError
 # more, and in another direction.
 LIMITS = {"float64": 1e-9, "float32": 1e-4, "bfloat16": 3.0}
 STEPS = 72
+TYPES_PER_PROCESS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,17 @@ def eager_rounding(model_type: str, steps: int) -> float:
 
 
 def cover_each(types: Sequence[str], steps: int, workers: int) -> Iterator[Coverage]:
-    """Yield the coverage of several types in order, by processes that serve few each: models leave memory behind."""
+    """Yield the coverage of several types in order, by processes that serve few each: models leave memory behind.
+
+    The processes are begun anew by hand: a pool that replaces its own (`max_tasks_per_child`) can wait forever.
+    """
     if workers <= 1:
         yield from (cover(one, steps) for one in types)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), max_tasks_per_child=8) as pool:
-        yield from pool.map(cover, types, [steps] * len(types))
+    for start in range(0, len(types), TYPES_PER_PROCESS * workers):
+        some = types[start : start + TYPES_PER_PROCESS * workers]
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            yield from pool.map(cover, some, [steps] * len(some))
 
 
 def known_types(wanted: Sequence[str]) -> tuple[str, ...]:
