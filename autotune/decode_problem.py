@@ -35,6 +35,7 @@ from simulator.timeline import StepSimulator
 Floats = NDArray[np.float64]
 PLACE, SEGMENT, ORDER = "place", "segment_columns", "order"
 GIB = 2**30
+FORMS_KEPT = 4
 FORMATS = [str(item) for item in UnitFormats]
 
 
@@ -70,6 +71,9 @@ class DecodeProblem:
         self._scenario = scenario
         self._simulators = KeptSimulators() if simulators is None else simulators
         self._shapes = {shape.name: shape for shape in self.space.schedulables}
+        self._forms: OrderedDict[tuple[str, bytes], TaskForm] = OrderedDict()
+        hardware = self.space.columns(HARDWARE_GROUP)
+        self._form_columns = {name: [*hardware, *self.space.columns(name)] for name in self._shapes}
         self._copies = copies_of(scenario.workload)
         stored = [str(format_class(shape.stored)) for shape in self.space.schedulables]
         self._needed_formats = max(stored, key=FORMATS.index, default=FORMATS[0])
@@ -292,14 +296,25 @@ class DecodeProblem:
         fewest = (self.scenario.occurrences(name, min) for name in self.tasks)
         total = self._fixed_cycles(table)
         for shape, count in zip(self.space.schedulables, fewest, strict=True):
-            total = total + count * self._form(shape, designs, table, costs).bound
+            total = total + count * self._new_form(shape, designs, table, costs).bound
         return total
 
     def _table(self, codes: Codes) -> DeviceTable:
         return self.scenario.candidates.table(codes)
 
-    def _form(self, shape: Schedulable, codes: Codes, table: DeviceTable, costs: SystemCosts | None = None) -> TaskForm:
-        schedule, costs = self.space.schedule_arrays(shape, codes), costs or self.scenario.costs(table)
+    def _form(self, shape: Schedulable, codes: Codes, table: DeviceTable) -> TaskForm:
+        """Return the closed form of a task; kept, as legality, bounds, features and metrics ask for the same."""
+        columns = self._form_columns[shape.name]
+        key = shape.name, np.ascontiguousarray(codes[:, columns]).tobytes()
+        if key not in self._forms:
+            self._forms[key] = self._new_form(shape, codes, table, self.scenario.costs(table))
+            if len(self._forms) > FORMS_KEPT * len(self._shapes):
+                self._forms.popitem(last=False)
+        self._forms.move_to_end(key)
+        return self._forms[key]
+
+    def _new_form(self, shape: Schedulable, codes: Codes, table: DeviceTable, costs: SystemCosts) -> TaskForm:
+        schedule = self.space.schedule_arrays(shape, codes)
         if isinstance(shape, LinearShape):
             return linear_form(shape, schedule, table, costs)
         return attention_form(shape, schedule, table, costs)

@@ -71,11 +71,12 @@ def forecast(problem: Problem, model: CostModel, evaluations: Sequence[Evaluatio
 def predict_cycles(problem: Problem, model: CostModel, codes: Codes) -> Floats:
     """Return the predicted cycles of every task under each design: float[n, tasks]."""
     bounds = problem.bound_cycles(codes)
-    columns = [
-        model.predict(problem.kind(task), problem.features(codes, task), bounds[:, column])
-        for column, task in enumerate(problem.tasks)
-    ]
-    return np.stack(columns, axis=1) if columns else bounds
+    predicted = bounds.astype(np.float64)
+    for column, task in enumerate(problem.tasks):
+        if problem.kind(task) in model.kinds:
+            features = problem.features(codes, task)
+            predicted[:, column] = model.predict(problem.kind(task), features, bounds[:, column])
+    return predicted
 
 
 def accuracies(problem: Problem, seen: Forecast) -> tuple[tuple[str, Accuracy], ...]:

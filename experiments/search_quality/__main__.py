@@ -38,9 +38,14 @@ def compare(truth: GroundTruth, strategies: Sequence[str], budget: int, seeds: i
             _say(outcomes[-1])
             ours_s = outcomes[-1].seconds if name == OURS else ours_s
             if name in SAMPLERS and ours_s is not None:
-                outcomes.append(run(truth, name, truth.proof.legal_designs, seed, allowance_s=ours_s))
+                outcomes.append(run(truth, name, _most(truth, ours_s), seed, allowance_s=ours_s))
                 _say(outcomes[-1])
     return outcomes
+
+
+def _most(truth: GroundTruth, allowance_s: float) -> int:
+    """Return how many evaluations fit into a time, were nothing thought."""
+    return min(truth.proof.legal_designs, int(allowance_s / truth.proof.simulation_s) + 1)
 
 
 def earlier_runs(truth: GroundTruth, settings: RunSettings, cache: Path, workers: int, budget: int) -> Prior:
