@@ -7,6 +7,7 @@ a model that no lesson has must expect, and so the width of its first intervals.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,12 +191,12 @@ def save_lessons(path: Path, lessons: Sequence[Lesson]) -> None:
 def load_lessons(path: Path) -> tuple[Lesson, ...]:
     """Read lessons back; raises UserError for a file that holds none."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         if str(arrays["format"]) != FORMAT:
             raise ValueError("another format")
         return tuple(_lesson(arrays, number) for number in range(sum(name.count("/") == 1 for name in arrays)))
-    except (OSError, ValueError, KeyError, EOFError, IndexError) as error:
+    except (OSError, ValueError, KeyError, EOFError, IndexError, BadZipFile) as error:
         raise UserError(
             where=str(path),
             expected="training data that `explore train` wrote",

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import optuna
+import pandas as pd
 
 from autotune.exit_codes import run_to_exit_code
 from autotune.run_settings import RunSettings
@@ -53,9 +54,8 @@ def earlier_runs(truth: GroundTruth, settings: RunSettings, cache: Path, workers
     lessons = []
     for named in NAMED.values():
         if named.settings.model != settings.model:
-            other = GroundTruth(small_problem(named.settings), cache, workers)
-            lessons.append(lesson_of(other.problem, run(other, OURS, budget, 0).evaluations))
-            other.close()
+            with GroundTruth(small_problem(named.settings), cache, workers) as other:
+                lessons.append(lesson_of(other.problem, run(other, OURS, budget, 0).evaluations))
     return prior_for(truth.problem, lessons, 0)
 
 
@@ -71,25 +71,26 @@ def main() -> None:
         raise UserError(
             where="--strategies", expected=f"names among {', '.join(EVERY)}", found=unknown[0], way_out="give one"
         )
-    truth = GroundTruth(small_problem(settings), choice.cache, choice.workers)
-    warm = WARM in strategies
-    prior = earlier_runs(truth, settings, choice.cache, choice.workers, choice.budget) if warm else NO_PRIOR
-    outcomes = compare(truth, strategies, choice.budget, choice.seeds, prior)
-    table = summary(outcomes)
-    if choice.dump is not None:
-        dump(truth, outcomes, choice.dump)
-        table.to_csv(choice.dump / "summary.csv", index=False)
-        draw_growth(outcomes, settings.scenario_text().rstrip(","), choice.dump)
+    with GroundTruth(small_problem(settings), choice.cache, choice.workers) as truth:
+        warm = WARM in strategies
+        prior = earlier_runs(truth, settings, choice.cache, choice.workers, choice.budget) if warm else NO_PRIOR
+        outcomes = compare(truth, strategies, choice.budget, choice.seeds, prior)
+        if choice.dump is not None:
+            dump(truth, outcomes, choice.dump)
+            summary(outcomes).to_csv(choice.dump / "summary.csv", index=False)
+            draw_growth(outcomes, settings.scenario_text().rstrip(","), choice.dump)
+        _print(truth, summary(outcomes), choice.json)
+
+
+def _print(truth: GroundTruth, table: pd.DataFrame, as_json: bool) -> None:
     head = {"legal_designs": truth.proof.legal_designs, "front_points": len(truth.front)}
-    if choice.json:
-        first = json.loads(table.iloc[:1].to_json(orient="records"))[0]
-        rows = json.loads(table.to_json(orient="records"))
-        shown = head | {"simulation_s": truth.proof.simulation_s} | {name: first[name] for name in HEAD}
-        print(json.dumps(shown | {"simulated_for_the_proof": truth.proof.simulated_for_the_proof, "strategies": rows}))
-    else:
+    if not as_json:
         print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in head.items()))
         print(table.to_string(index=False, float_format=lambda value: f"{value:.4f}"))
-    truth.close()
+        return
+    rows = json.loads(table.to_json(orient="records"))
+    proof = {"simulation_s": truth.proof.simulation_s, "simulated_for_the_proof": truth.proof.simulated_for_the_proof}
+    print(json.dumps(head | {name: rows[0][name] for name in HEAD} | proof | {"strategies": rows}))
 
 
 def _arguments() -> argparse.Namespace:

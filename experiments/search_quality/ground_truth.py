@@ -70,7 +70,11 @@ class GroundTruth:
         """Return the hypervolume of metrics (float[n, 3]) as a fraction of the exact front's."""
         return hypervolume(metrics, self.box) / self.exact_hypervolume
 
-    def close(self) -> None:
+    def __enter__(self) -> "GroundTruth":
+        """Return this."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End the processes and close the record."""
         self._pool.close()
         self._record.close()
