@@ -36,7 +36,10 @@ def parsed(text: str) -> Body:
 
 
 def run_body(text: str, operands: Sequence[Tensor], precision: torch.dtype | None = None) -> list[Tensor]:
-    """Return what a body returns; with a precision, casts to a floating type and new floating values have that one."""
+    """Return what a body returns; with a precision, casts to a floating type and new floating values have no less.
+
+    What a body computes in float32 on purpose, such as angles and variances, stays so where the precision is bfloat16.
+    """
     body = parsed(text)
     done: list[Any] = []
     for statement in body.statements:
@@ -92,7 +95,7 @@ def _with_precision(named: torch.dtype, precision: torch.dtype | None) -> torch.
         return named
     if named.is_complex:
         return torch.complex128 if precision == torch.float64 else torch.complex64
-    return precision if named.is_floating_point else named
+    return torch.promote_types(named, precision) if named.is_floating_point else named
 
 
 def found_tensor(reference: Reference, operands: Sequence[Tensor], done: Sequence[Any]) -> Tensor:

@@ -26,6 +26,7 @@ def execute(
 ) -> dict[str, Tensor]:
     """Return every value of one step by name, inputs and weights included; floating values have `precision`.
 
+    What a computation keeps wider on purpose is rounded where an operator takes it.
     A pinned value, such as the experts that another execution chose, takes the place of the one computed. The tensors
     given are left unchanged. Raises KeyError when an input, a weight or a constant is missing.
     """
@@ -37,7 +38,8 @@ def execute(
         if op.kind in WITH_BODY:
             results: Operands = run_body(op.text("body"), operands, precision)
         else:
-            results = MEANINGS[op.kind](op, operands)
+            rounded = [one.to(precision) if one.is_floating_point() else one for one in operands]
+            results = MEANINGS[op.kind](op, rounded)
         named = zip((result.name for result in op.results), results, strict=True)
         values.update((name, (pinned or {}).get(name, result)) for name, result in named)
     return values
