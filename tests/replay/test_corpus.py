@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autotune.decode_problem import DecodeProblem
-from autotune.evaluation import evaluate_design
+from autotune.evaluation import SLOWDOWNS, evaluate_design
 from autotune.hand_mapping import hand_mapping
 from autotune.problem_spec import import_workload
 from autotune.scenario import make_scenario
@@ -72,7 +72,8 @@ def recorded(entry: Entry) -> str:
     codes = problem.space.encode(base_knobs(device), schedules)
     assert codes is not None
     bounds = problem.bound_cycles(codes[None, :])[0]
-    found = evaluate_design(problem.scenario, codes, schedules, StepSimulator(device), bounds, lambda _: np.inf)
+    unpaced = np.full(len(SLOWDOWNS), np.inf)
+    found = evaluate_design(problem.scenario, codes, schedules, StepSimulator(device), bounds, unpaced)
     step = lower_steps(workload, schedules, system, problem.scenario.uniform_loads[:1])[0]
     report = StepSimulator(device).run(step)
     lines = [
