@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.problem import Codes, Evaluation, Problem
-from costmodel.accuracy import Accuracy, Interval, accuracy, interval_half_width
+from costmodel.accuracy import COVERAGE, Accuracy, Interval, accuracy, interval_half_width
 from costmodel.model import CostModel, Rows, join
 
 Floats = NDArray[np.float64]
-COVERAGE = 0.9
 LEVEL_STEP = 0.2
 
 

@@ -19,7 +19,6 @@ from autotune.goals import DEFAULT_GOALS, Goals, admit, judge_evaluations
 from autotune.hypervolume_box import fixed_box
 from autotune.layout import Layout, clean, distinct, keys, layout_of
 from autotune.learning import (
-    COVERAGE,
     Forecast,
     accuracies,
     codes_of,
@@ -43,7 +42,7 @@ from autotune.roofline import (
 from autotune.screening import Candidates, screen
 from autotune.search_settings import DEFAULT_SEARCH, SearchSettings
 from autotune.selection import Known, choose_batch
-from costmodel.accuracy import Interval
+from costmodel.accuracy import COVERAGE, Interval
 from costmodel.lessons import NO_PRIOR, Prior
 from costmodel.model import BOUNDS_ALONE, CostModel, Rows, merge, train
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+COVERAGE = 0.9  # the share that intervals are meant to cover
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.errors import UserError
-from costmodel.accuracy import Accuracy, accuracy, interval_half_width
+from costmodel.accuracy import COVERAGE, Accuracy, accuracy, interval_half_width
 from costmodel.model import DEFAULT_MODEL, NO_ROWS, CostModel, ModelSettings, Rows, merge, train
 
 Floats = NDArray[np.float64]
-COVERAGE = 0.9
 SUFFIX = ".npz"
 FORMAT = "cost model lessons 1"
 
