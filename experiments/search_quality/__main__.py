@@ -65,7 +65,11 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     settings = _settings(choice)
     strategies = [name.strip() for name in choice.strategies.split(",")] if choice.strategies else list(DEFAULT)
-    strategies = [WARM if name == "warm" else name for name in strategies]
+    few = [name for name in ("budget", "seeds", "workers") if getattr(choice, name) < 1]
+    if few:
+        raise UserError(
+            where=f"--{few[0]}", expected="a number from 1", found=str(getattr(choice, few[0])), way_out="give one"
+        )
     unknown = [name for name in strategies if name not in EVERY]
     if unknown:
         raise UserError(
@@ -105,7 +109,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--space", choices=["small"], default="small", help="the space that is cut from the product's")
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--strategies", help=f"names with commas: {', '.join(EVERY)}; warm for the warm start")
+    parser.add_argument("--strategies", help=f"names with commas: {', '.join(EVERY)}")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--cache", type=Path, default=Path("runs/ground-truth"))
     parser.add_argument("--dump", type=Path, help="a folder for all points, the exact front, the table and the curves")

@@ -10,7 +10,7 @@ from autotune.screening import ScreeningSettings
 from autotune.search_settings import DEFAULT_SEARCH, SearchSettings
 from costmodel.model import ModelSettings
 
-OURS, WARM = "ours", "ours, warm start"
+OURS, WARM = "ours", "warm start"
 
 
 @dataclass(frozen=True, slots=True)
