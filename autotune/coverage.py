@@ -13,20 +13,26 @@ from numpy.typing import NDArray
 from autotune.layout import Layout
 from autotune.problem import Codes
 
+Numbers = NDArray[np.int32]
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Pairs of columns with a number for every pair of values: first, second and offset are int[pairs]."""
+    """Pairs of columns with a number for every pair of values: first, second, offset and seconds are int32[pairs]."""
 
-    first: Codes
-    second: Codes
-    offset: Codes
-    seconds: Codes
+    first: Numbers
+    second: Numbers
+    offset: Numbers
+    seconds: Numbers
     total: int
 
-    def numbers(self, codes: Codes) -> Codes:
-        """Return the numbers of the value pairs in each design: int[n, pairs]."""
-        numbers: Codes = self.offset + codes[:, self.first] * self.seconds + codes[:, self.second]
+    def numbers(self, codes: Codes) -> Numbers:
+        """Return the numbers of the value pairs in each design: int32[pairs, n]."""
+        columns = np.ascontiguousarray(codes.T, dtype=np.int32)
+        numbers = columns[self.first]
+        numbers *= self.seconds[:, None]
+        numbers += columns[self.second]
+        numbers += self.offset[:, None]
         return numbers
 
     def covered(self, codes: Codes) -> NDArray[np.bool_]:
@@ -42,21 +48,27 @@ def pairs_of(layout: Layout) -> Pairs:
         tuple(layout.hardware.tolist())
     ]
     pairs = sorted({pair for columns in groups for pair in combinations(sorted(columns), 2)})
-    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    first, second = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     counts = layout.sizes[first] * layout.sizes[second]
-    offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Pairs(first, second, offset[:-1], layout.sizes[second], int(offset[-1]))
+    ends = np.cumsum(counts).astype(np.int32)
+    return Pairs(
+        first, second, ends - counts.astype(np.int32), layout.sizes[second].astype(np.int32), int(counts.sum())
+    )
 
 
 def most_new(pairs: Pairs, seen: NDArray[np.bool_], candidates: Codes, count: int) -> list[int]:
     """Return the rows of up to `count` candidates that, one after the other, show most pairs not seen before."""
-    seen, numbers = seen.copy(), pairs.numbers(candidates)
+    numbers = pairs.numbers(candidates)
+    unseen = ~seen[numbers]
+    new = unseen.sum(axis=0)
     chosen: list[int] = []
     while len(chosen) < min(count, len(candidates)):
-        new = (~seen[numbers]).sum(axis=1)
         row = int(new.argmax())
         if new[row] == 0:
             break
         chosen.append(row)
-        seen[numbers[row]] = True
+        shown = np.flatnonzero(unseen[:, row])
+        same = unseen[shown] & (numbers[shown] == numbers[shown, row][:, None])
+        unseen[shown] &= ~same
+        new = new - same.sum(axis=0)
     return chosen

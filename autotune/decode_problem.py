@@ -24,6 +24,7 @@ from compiler.linear import LinearShape, linear_geometry
 from compiler.memory.capacity import copies_of
 from compiler.memory.rooms import embedding_rows
 from compiler.schedule import Place, pool_shape
+from compiler.taken_rows import taken_rows
 from compiler.workload import EmbeddingShape, HostShape, Schedulable
 from configs.device import Device
 from configs.knobs import HardwareKnobs, base_knobs, format_class
@@ -129,7 +130,8 @@ class DecodeProblem:
         table = self._table(codes)
         total = np.zeros(len(codes))
         for shape in self.space.schedulables:
-            total += self._copies[shape.name] * self._form(shape, codes, table).rows
+            schedule = self.space.schedule_arrays(shape, codes)
+            total += self._copies[shape.name] * taken_rows(shape, schedule, table.pool)
         for item in self.scenario.workload.shapes:
             if isinstance(item, EmbeddingShape):
                 total += self._copies[item.name] * embedding_rows(item, table.pool)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from compiler.attention import AttentionShape, key_columns
 from compiler.geometry import ceil_div
 from compiler.hand_kernels import KERNELS
-from compiler.linear import LinearShape, linear_counts
+from compiler.linear import LinearShape, linear_rows
 from compiler.lowering import System
 from compiler.schedule import AttentionSchedule, LinearSchedule, LoopOrder, PoolShape, Schedule
 from compiler.workload import Schedulable
@@ -69,7 +69,7 @@ def _overlapped_linear(shape: LinearShape, pool: PoolShape) -> LinearSchedule:
 
 def _rows_kept_busy(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> int:
     """Return the rows that the weights take, in eighths of the least: a split is worth it where it fills banks."""
-    rows = shape.heads * int(linear_counts(shape, schedule, pool).rows)
+    rows = shape.heads * int(linear_rows(shape, schedule, pool))
     least = ceil_div(shape.weight_bytes, pool.channels * pool.banks * pool.row_accesses * pool.lanes * 2)
     return int(8 * rows // least)
 

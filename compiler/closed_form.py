@@ -80,11 +80,10 @@ class SystemCosts:
 class TaskForm:
     """One task under n candidates: float or int arrays of length n.
 
-    `rows` per bank, `commands` float[n, kinds] over all channels of the system, `bound` cycles of one occurrence, and
-    where they come from: `parts` by cause, for the cost model.
+    `commands` float[n, kinds] over all channels of the system, `bound` cycles of one occurrence, and where they come
+    from: `parts` by cause, for the cost model.
     """
 
-    rows: Any
     commands: Floats
     bound: Floats
     parts: Mapping[str, Floats]
@@ -112,7 +111,7 @@ def _linear_passes(
         total = _add(total, form)
     if shape.heads > 1:
         total = _times(total, shape.heads)
-    return _add(total, TaskForm(0, np.zeros_like(total.commands), sums, {"host": sums}))
+    return _add(total, TaskForm(np.zeros_like(total.commands), sums, {"host": sums}))
 
 
 def _linear_pass(
@@ -126,7 +125,7 @@ def _linear_pass(
     up = entries * shape.value_bytes * (table.pool.channels // costs.devices)
     bound, parts = _pass_bound(chain, schedule.preactivate, down, up, table, costs)
     commands = _kernel_commands(sizes, schedule.preactivate, table.pool.channels)
-    return TaskForm(sizes.rows, commands, bound, parts)
+    return TaskForm(commands, bound, parts)
 
 
 def _pass_bound(
@@ -179,7 +178,7 @@ def attention_form(
     bound = np.where(sizes.blocks > 1, through, in_turn) + join
     rounding = costs.cycles(rounding_ns(shape, costs.host)) if shape.storage.bits < INPUT_BITS else 0.0
     commands = _attention_commands(sizes, schedule.preactivate) + _append_commands(shape, schedule, sizes)
-    form = TaskForm(sizes.rows, commands, bound + rounding, parts | {"host": softmax + join + rounding})
+    form = TaskForm(commands, bound + rounding, parts | {"host": softmax + join + rounding})
     return _on_host_where(schedule.place, form, costs.launched(host_attention_ns(shape, costs.host)))
 
 
@@ -298,18 +297,17 @@ def _add(left: TaskForm, right: TaskForm) -> TaskForm:
     names = {**left.parts, **right.parts}
     nothing = np.zeros(1)
     parts = {name: left.parts.get(name, nothing) + right.parts.get(name, nothing) for name in names}
-    return TaskForm(left.rows + right.rows, left.commands + right.commands, left.bound + right.bound, parts)
+    return TaskForm(left.commands + right.commands, left.bound + right.bound, parts)
 
 
 def _times(form: TaskForm, count: int) -> TaskForm:
     parts = {name: count * values for name, values in form.parts.items()}
-    return TaskForm(count * form.rows, count * form.commands, count * form.bound, parts)
+    return TaskForm(count * form.commands, count * form.bound, parts)
 
 
 def _choose(condition: Any, yes: TaskForm, no: TaskForm) -> TaskForm:
     pick = np.asarray(condition, dtype=bool)
     return TaskForm(
-        np.where(pick, yes.rows, no.rows),
         np.where(pick[:, None], yes.commands, no.commands),
         np.where(pick, yes.bound, no.bound),
         {name: np.where(pick, yes.parts[name], no.parts[name]) for name in yes.parts},
@@ -317,12 +315,11 @@ def _choose(condition: Any, yes: TaskForm, no: TaskForm) -> TaskForm:
 
 
 def _on_host_where(place: Any, form: TaskForm, host_cycles: Any) -> TaskForm:
-    """On the host a task takes no rows and no commands, and exactly the host's time."""
+    """On the host a task takes no commands, and exactly the host's time."""
     on_host = np.asarray(place == Place.HOST)
     parts = {name: np.where(on_host, 0.0, values) for name, values in form.parts.items()}
     parts["host"] = np.where(on_host, host_cycles, form.parts["host"])
     return TaskForm(
-        np.where(on_host, 0, form.rows),
         np.where(on_host[:, None], 0.0, form.commands),
         np.where(on_host, host_cycles, form.bound),
         parts,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.geometry import Geometry, KernelCounts, ceil_div, kernel_counts, packing
+from compiler.geometry import Geometry, ceil_div, packing
 from compiler.hand_kernels import KERNELS
 from compiler.host_cost import host_work_ns
 from compiler.kernel_events import read_slots, written_columns
@@ -68,14 +68,6 @@ class LinearShape:
         return STORAGE[self.weights]
 
 
-@dataclass(frozen=True, slots=True)
-class PassCounts:
-    """Commands of all passes of a linear operator on one channel, and rows per bank its weights occupy."""
-
-    counts: KernelCounts
-    rows: Any
-
-
 def kernel_outputs(shape: LinearShape, merged: bool) -> tuple[int, ...]:
     """Return the outputs of each pass: all matrices in one when merged, one by one otherwise."""
     return (shape.outputs,) if merged else shape.parts
@@ -103,26 +95,17 @@ def input_parts(reduction_split: Any, devices: int) -> Any:
     return reduction_split // np.gcd(reduction_split, devices)
 
 
-def linear_counts(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> PassCounts:
-    """Return commands per channel and rows per bank of one head on the units (records may hold arrays)."""
-    merged = _sum_of_passes(shape, schedule, pool, kernel_outputs(shape, True))
+def linear_rows(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape) -> Any:
+    """Return the rows of every bank that the matrices of one head take on the units (records may hold arrays)."""
+    merged = _rows_of_passes(shape, schedule, pool, kernel_outputs(shape, True))
     if len(shape.parts) == 1:
         return merged
-    apart = _sum_of_passes(shape, schedule, pool, shape.parts)
-    choose = np.asarray(schedule.merged, dtype=bool)
-    counts = (
-        np.where(choose, getattr(merged.counts, name), getattr(apart.counts, name)) for name in KernelCounts.__slots__
-    )
-    return PassCounts(KernelCounts(*counts), np.where(choose, merged.rows, apart.rows))
+    apart = _rows_of_passes(shape, schedule, pool, shape.parts)
+    return np.where(np.asarray(schedule.merged, dtype=bool), merged, apart)
 
 
-def _sum_of_passes(
-    shape: LinearShape, schedule: LinearSchedule, pool: PoolShape, passes: tuple[int, ...]
-) -> PassCounts:
-    geometries = [linear_geometry(shape, outputs, schedule, pool) for outputs in passes]
-    counts = [kernel_counts(item) for item in geometries]
-    total = KernelCounts(*(sum(getattr(item, name) for item in counts) for name in KernelCounts.__slots__))
-    return PassCounts(total, sum(item.rows for item in geometries))
+def _rows_of_passes(shape: LinearShape, schedule: LinearSchedule, pool: PoolShape, passes: tuple[int, ...]) -> Any:
+    return sum(linear_geometry(shape, outputs, schedule, pool).rows for outputs in passes)
 
 
 def linear_phases(

@@ -12,6 +12,7 @@ from compiler.closed_form import attention_form, linear_form
 from compiler.legality import legal, rules
 from compiler.linear import LinearShape
 from compiler.schedule import Place
+from compiler.taken_rows import taken_rows
 from compiler.workload import Schedulable
 
 Floats = NDArray[np.float64]
@@ -100,4 +101,5 @@ def _figures(
             form = linear_form(shape, schedule, table, costs)
         else:
             form = attention_form(shape, schedule, table, costs)
-        yield np.where(fine, form.bound, np.inf), np.where(fine, form.rows, np.inf)
+        rows = taken_rows(shape, schedule, table.pool)
+        yield np.where(fine, form.bound, np.inf), np.where(fine, rows, np.inf)

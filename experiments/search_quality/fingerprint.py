@@ -15,8 +15,22 @@ def fingerprint(spec: ProblemSpec, problem: DecodeProblem) -> str:
     """Return a name of everything that evaluations and bounds of a problem depend on."""
     digest = hashlib.sha256(repr((spec.workload, spec.base.fingerprint(), spec.devices, problem.knobs)).encode())
     for source in sorted(imported_sources(COMPUTES)):
-        digest.update(source.read_bytes())
+        digest.update(_code(source).encode())
     return digest.hexdigest()[:16]
+
+
+def _code(source: Path) -> str:
+    """Return what a source computes, whatever its layout, its comments and its docstrings."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [item for item in body if not _is_text(item)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def imported_sources(module: str) -> set[Path]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compiler.attention import AttentionShape, attention_geometry
 from compiler.legality import legal, rules
-from compiler.linear import LinearShape, linear_counts
+from compiler.linear import LinearShape, linear_rows
 from compiler.memory.plan import (
     CachePages,
     Held,
@@ -120,7 +120,7 @@ def test_rooms_of_matrices_add_up(shape, schedule, devices, device):
     pool = pool_shape(device, devices)
     assume(legal(schedule.place, rules(shape, schedule, pool)))
     rows = checked(linear_rooms(shape, schedule, pool, device.organisation), pool)
-    assert rows == linear_counts(shape, schedule, pool).rows
+    assert rows == linear_rows(shape, schedule, pool)
 
 
 @given(
