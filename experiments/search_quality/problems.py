@@ -1,7 +1,7 @@
 """Problems small enough for an exact front: the knobs that matter most, with the values around the device's own.
 
-The rule is the same for every model and device, so that any scenario can be asked about; the named problems are those
-that the figures in `docs/search.md` are of.
+The rule is the same for every model and device, so that any scenario can be asked about: of several widths the widest
+whose designs can be enumerated. The named problems are those that the figures in `docs/search.md` are of.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,12 @@ from types import MappingProxyType
 from autotune.problem import HARDWARE_GROUP, Knob
 from autotune.problem_spec import ProblemSpec, problem_spec
 from autotune.run_settings import RunSettings
-from autotune.space import space_of
+from autotune.space import SPLITS, space_of
+from compiler.linear import LinearShape
 from configs.knobs import base_knobs
 
 Values = tuple[int | str, ...]
+MOST_DESIGNS = 1 << 23  # legal or not, with one design of an operator on the host
 # How many values, nearest to the device's own, each hardware knob keeps; all others stay as they are.
 HARDWARE: Mapping[str, int] = MappingProxyType(
     {
@@ -30,16 +32,40 @@ HARDWARE: Mapping[str, int] = MappingProxyType(
 FIXED_HARDWARE: Mapping[str, int] = MappingProxyType({"global_buffer_bytes": 4096})
 SCHEDULE: Mapping[str, Values] = MappingProxyType(
     {
-        "reduction_split": (1, 8, 64),
         "segment_columns": (16,),
         "registers": (32,),
         "order": ("reload",),
         "merged": (1,),
         "preactivate": (1,),
-        "token_split": (4, 32),
         "token_blocks": (1,),
         "context_segment_columns": (16,),
     }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """How much of the splits is kept, whether the hardware knobs keep all values, and of how many operators.
+
+    Those with fewer weights than the first so many keep one split.
+    """
+
+    splits: Values
+    token_splits: Values
+    all_hardware: bool = False
+    operators: int | None = None
+
+    @property
+    def split(self) -> int | str:
+        """The one split of the smaller operators."""
+        return self.splits[len(self.splits) // 2]
+
+
+WIDTHS = (
+    Width(SPLITS, SPLITS, all_hardware=True),
+    Width((1, 2, 8, 32, 64), (1, 4, 16, 32, 64), all_hardware=True),
+    Width((1, 8, 64), (4, 32)),
+    Width((1, 8, 64), (4, 32), operators=5),
 )
 
 
@@ -60,7 +86,7 @@ NAMED: Mapping[str, Named] = MappingProxyType(
         ),
         "moe": Named(RunSettings("mixtral-8x7b", context=4096, devices="auto"), "a mixture of experts"),
         "other-device": Named(
-            RunSettings("mistral-7b", "attacc", context=8192, devices="auto"), "another device family"
+            RunSettings("llama-2-7b", "hbm-pim", context=2048, devices="auto"), "another device family"
         ),
     }
 )
@@ -69,24 +95,50 @@ NAMED: Mapping[str, Named] = MappingProxyType(
 def small_problem(settings: RunSettings) -> ProblemSpec:
     """Return the small problem of a scenario; as many vectors as possible share an open row."""
     spec = problem_spec(settings)
-    restrictions: dict[str, Values] = {}
-    for knob in space_of(spec.workload.schedulables, {}, spec.base).knobs:
-        restrictions[knob.label] = _kept(knob, getattr(base_knobs(spec.base), knob.name, None))
-    return replace(spec, restrictions=restrictions)
+    knobs = space_of(spec.workload.schedulables, {}, spec.base).knobs
+    chosen: dict[str, Values] = {}
+    for width in WIDTHS:
+        smaller = _smaller_operators(spec, width)
+        chosen = {knob.label: _kept(knob, spec, width, smaller) for knob in knobs}
+        if _designs(knobs, chosen) <= MOST_DESIGNS:
+            break
+    return replace(spec, restrictions=chosen)
 
 
-def _kept(knob: Knob, own: int | str | None) -> Values:
+def _smaller_operators(spec: ProblemSpec, width: Width) -> frozenset[str]:
+    """Return the linear operators that keep one split."""
+    linear = [shape for shape in spec.workload.schedulables if isinstance(shape, LinearShape)]
+    by_size = sorted(linear, key=lambda shape: -shape.outputs * shape.inputs)
+    return frozenset(shape.name for shape in by_size[width.operators :]) if width.operators else frozenset()
+
+
+def _designs(knobs: tuple[Knob, ...], chosen: Mapping[str, Values]) -> int:
+    """Return how many designs there are when an operator on the host has no other knobs, legal or not."""
+    total = 1
+    for group in dict.fromkeys(knob.group for knob in knobs):
+        count = 1
+        for knob in knobs:
+            count *= len(chosen[knob.label]) if knob.group == group and knob.name != "place" else 1
+        total *= count if group == HARDWARE_GROUP else count + 1
+    return total
+
+
+def _kept(knob: Knob, spec: ProblemSpec, width: Width, smaller: frozenset[str]) -> Values:
     """Return the values that a knob keeps."""
     if knob.group == HARDWARE_GROUP:
-        assert own is not None
+        own = getattr(base_knobs(spec.base), knob.name)
         if knob.name in FIXED_HARDWARE:
             fixed = FIXED_HARDWARE[knob.name]
             return (fixed,) if fixed in knob.values else (own,)
+        if width.all_hardware and knob.name in HARDWARE:
+            return knob.values
         return _nearest(knob.values, own, HARDWARE.get(knob.name, 1))
     if knob.name.endswith("reuse"):
         return knob.values[-1:]
-    wanted = tuple(value for value in SCHEDULE.get(knob.name, knob.values) if value in knob.values)
-    return wanted or knob.values[:1]
+    if knob.name == "reduction_split":
+        return (width.split,) if knob.group in smaller else width.splits
+    asked = width.token_splits if knob.name == "token_split" else SCHEDULE.get(knob.name, knob.values)
+    return tuple(value for value in asked if value in knob.values) or knob.values[:1]
 
 
 def _nearest(values: Values, own: int | str, count: int) -> Values:
