@@ -66,7 +66,7 @@ class HeldOut:
     """How a lesson was predicted by a model of the others, and by the bounds alone, on average over its tasks.
 
     `covered` of all its predictions lay within `factor` of the measurement, an interval from the errors on the other
-    lessons; None with fewer than three lessons.
+    lessons; None where these have no others to learn from.
     """
 
     name: str
@@ -108,9 +108,11 @@ def _every_other(lesson: Lesson, first: int) -> Lesson:
     return replace(lesson, tasks=tuple(replace(item, rows=item.rows.picked(rows)) for item in lesson.tasks))
 
 
-def held_out(lessons: Sequence[Lesson], seed: int = 0) -> tuple[HeldOut, ...]:
-    """Predict every lesson from the others; empty for fewer than two."""
-    return tuple(_held_out(lessons, lesson, seed) for lesson in lessons) if len(lessons) > 1 else ()
+def held_out(lessons: Sequence[Lesson], seed: int = 0, whole_devices: bool = False) -> tuple[HeldOut, ...]:
+    """Predict every lesson from the others, or from those of other devices; none where there are no others."""
+    return tuple(
+        _held_out(lessons, lesson, seed, whole_devices) for lesson in lessons if _others(lessons, lesson, whole_devices)
+    )
 
 
 def trained(lessons: Sequence[Lesson], seed: int, settings: ModelSettings = DEFAULT_MODEL) -> CostModel:
@@ -125,12 +127,13 @@ def log_errors(lesson: Lesson, model: CostModel) -> Floats:
     )
 
 
-def _held_out(lessons: Sequence[Lesson], lesson: Lesson, seed: int) -> HeldOut:
-    others = _others(lessons, lesson)
+def _held_out(lessons: Sequence[Lesson], lesson: Lesson, seed: int, whole_devices: bool) -> HeldOut:
+    others = _others(lessons, lesson, whole_devices)
     model = trained(others, seed)
     factor = covered = None
-    if len(others) > 1:
-        errors = [log_errors(other, trained(_others(others, other), seed)) for other in others]
+    apart = [(other, rest) for other in others if (rest := _others(others, other, whole_devices))]
+    if apart:
+        errors = [log_errors(other, trained(rest, seed)) for other, rest in apart]
         width = interval_half_width(np.concatenate(errors), COVERAGE)
         factor = float(np.exp(width))
         covered = float((np.abs(log_errors(lesson, model)) <= width).mean())
@@ -139,7 +142,10 @@ def _held_out(lessons: Sequence[Lesson], lesson: Lesson, seed: int) -> HeldOut:
     return HeldOut(lesson.name, _mean(learned), _mean(bound), factor, covered)
 
 
-def _others(lessons: Sequence[Lesson], lesson: Lesson) -> list[Lesson]:
+def _others(lessons: Sequence[Lesson], lesson: Lesson, whole_devices: bool = False) -> list[Lesson]:
+    """Return the other lessons, or those of other devices."""
+    if whole_devices:
+        return [other for other in lessons if other.device != lesson.device]
     return [other for other in lessons if other is not lesson]
 
 

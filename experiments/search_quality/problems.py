@@ -85,8 +85,8 @@ NAMED: Mapping[str, Named] = MappingProxyType(
             "grouped queries, a long narrow cache",
         ),
         "moe": Named(RunSettings("mixtral-8x7b", context=4096, devices="auto"), "a mixture of experts"),
-        "other-device": Named(
-            RunSettings("llama-2-7b", "hbm-pim", context=2048, devices="auto"), "another device family"
+        "narrow": Named(
+            RunSettings("mistral-7b", context=8192, devices="auto", weights="int8", kv="fp8"), "narrow formats"
         ),
     }
 )

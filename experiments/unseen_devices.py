@@ -1,0 +1,96 @@
+"""How well the cost model tells of devices that it has never seen: every device held out whole, with all its models.
+
+    python -m experiments.unseen_devices [--designs 300] [--json]
+
+Random legal designs of the whole space, spread over the hardware, are simulated on each device; a model of the rows of
+all other devices predicts them. Every task of a scenario is judged by itself, as only designs of one task compete.
+Intervals come from the errors on the other devices, each held out in turn. Simulations are kept and not repeated.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from autotune.exit_codes import run_to_exit_code
+from autotune.layout import layout_of
+from autotune.problem import Evaluation
+from autotune.problem_spec import problem_spec
+from autotune.record import EVALUATIONS, Record, recorded
+from autotune.run_settings import RunSettings
+from autotune.sampling import stratified
+from autotune.training import lesson_of
+from autotune.workers import Workers
+from costmodel.lessons import HeldOut, Lesson, held_out
+from experiments.search_quality.fingerprint import fingerprint
+
+SCENARIOS = (
+    RunSettings("llama", "gddr6-aim", context=4096, devices="auto"),
+    RunSettings("qwen3-8b", "gddr6-aim", context=32768, devices="auto"),
+    RunSettings("mistral-7b", "attacc", context=8192, devices="auto"),
+    RunSettings("llama", "attacc", context=2048, devices="auto"),
+    RunSettings("llama-2-7b", "hbm-pim-like", context=2048, devices="auto"),
+    RunSettings("qwen3-8b", "hbm-pim-like", context=8192, devices="auto"),
+)
+
+
+def lessons_of(designs: int, seed: int, cache: Path, workers: int) -> Iterator[Lesson]:
+    """Yield what random designs of every scenario teach."""
+    for settings in SCENARIOS:
+        spec = problem_spec(settings)
+        problem = spec()
+        drawn = stratified(problem, layout_of(problem), np.random.default_rng(seed), 2 * designs, problem.baselines())
+        folder = cache / fingerprint(spec, problem)
+        folder.mkdir(parents=True, exist_ok=True)
+        found: list[Evaluation] = []
+        with closing(Record(folder / EVALUATIONS)) as record, Workers(spec, workers) as pool:
+            found += recorded(record, pool.evaluate, lambda _: None)(drawn[:designs])
+        print(f"{settings.scenario_text()} {len(found)} designs", flush=True)
+        yield lesson_of(problem, found)
+
+
+def table(found: tuple[HeldOut, ...]) -> pd.DataFrame:
+    """Return one row per lesson: the learned model, beside it the bounds alone."""
+    return pd.DataFrame([_row(item) for item in found])
+
+
+def _row(item: HeldOut) -> dict[str, object]:
+    return {
+        "held out": item.name,
+        "tasks measured": item.learned.count,
+        "pairs": item.learned.pairwise,
+        "pairs, bound": item.bound.pairwise,
+        "top 1 %": item.learned.top_percent_recall,
+        "top 1 %, bound": item.bound.top_percent_recall,
+        "peak at 5": item.learned.peak_at_5,
+        "error": item.learned.mape,
+        "error, bound": item.bound.mape,
+        "covered": item.covered,
+        "factor": item.factor,
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--designs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--cache", type=Path, default=Path("runs/unseen-devices"))
+    parser.add_argument("--json", action="store_true")
+    choice = parser.parse_args()
+    lessons = tuple(lessons_of(choice.designs, choice.seed, choice.cache, choice.workers))
+    found = held_out(lessons, choice.seed, whole_devices=True)
+    if choice.json:
+        print(json.dumps([asdict(item) for item in found]))
+        return
+    print(table(found).to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+
+
+if __name__ == "__main__":
+    run_to_exit_code(main)
