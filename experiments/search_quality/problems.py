@@ -84,7 +84,9 @@ NAMED: Mapping[str, Named] = MappingProxyType(
             RunSettings("qwen3-8b", context=32768, devices="auto", kv="fp8"),
             "grouped queries, a long narrow cache",
         ),
-        "moe": Named(RunSettings("mixtral-8x7b", context=4096, devices="auto"), "a mixture of experts"),
+        "moe": Named(
+            RunSettings("mixtral-8x7b", context=8192, devices="auto", weights="int4", kv="fp8"), "a mixture of experts"
+        ),
         "narrow": Named(
             RunSettings("mistral-7b", context=8192, devices="auto", weights="int8", kv="fp8"), "narrow formats"
         ),
