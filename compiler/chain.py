@@ -150,13 +150,18 @@ def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str,
     The first group's initial values may be written before any input arrives, and do not count.
     """
     buffer_gap = np.maximum(timing["nBLGB"], timing["nCCDS"])
-    register_gap = np.maximum(timing["nBLREG"], timing["nCCDL"])
+    gap = register_gap(timing)
     first = np.minimum(shape.group_slots, shape.slots) * shape.reuse
     return (
         np.maximum(counts.buffer_write - sections, 0) * buffer_gap
-        + np.maximum(counts.register_write - first - sections, 0) * register_gap
-        + np.maximum(counts.register_read - sections, 0) * register_gap
+        + np.maximum(counts.register_write - first - sections, 0) * gap
+        + np.maximum(counts.register_read - sections, 0) * gap
     )
+
+
+def register_gap(timing: Mapping[str, Any]) -> Any:
+    """Return the cycles between two reads or writes of accumulators."""
+    return np.maximum(timing["nBLREG"], timing["nCCDL"])
 
 
 def chain_cycles(parts: ChainParts, timing: Mapping[str, Any], preactivate: Any, latched: Any = False) -> Any:

@@ -15,6 +15,7 @@ from compiler.attention import AttentionGeometry, AttentionShape, attention_geom
 from compiler.attention_host import context_sum_ns, host_attention_ns, rounding_ns, softmax_ns
 from compiler.chain import ChainParts, chain_cycles
 from compiler.device_table import DeviceTable
+from compiler.ends import kernel_ends
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
 from compiler.hbm_pim.geometry import microkernel_commands
 from compiler.host_cost import mixed_work_ns
@@ -123,18 +124,39 @@ def _linear_pass(
     down = shape.vectors * sizes.total_columns * table.pool.lanes * shape.value_bytes * copies
     entries = shape.vectors * sizes.slots * table.pool.banks * values_of_result(table.pool)
     up = entries * shape.value_bytes * (table.pool.channels // costs.devices)
-    bound, parts = _pass_bound(chain, schedule.preactivate, down, up, table, costs)
+    ends = kernel_ends(sizes, table.timing, schedule.preactivate, table.pool.latched)
+    column = table.pool.lanes * shape.value_bytes * copies
+    slot = sizes.reuse * table.pool.banks * values_of_result(table.pool) * shape.value_bytes
+    slot = slot * (table.pool.channels // costs.devices)
+    apart = _Apart(
+        costs.transfer(ends.first_columns * column), ends.first_signal, costs.transfer(ends.last_slots * slot)
+    )
+    bound, parts = _pass_bound(chain, schedule.preactivate, down, up, apart, table, costs)
     commands = _kernel_commands(sizes, schedule.preactivate, table.pool.channels)
     return TaskForm(commands, bound, parts)
 
 
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """Cycles of what goes before and behind everything else: first input, way to the first signal, last results."""
+
+    first_input: Any
+    first_signal: Any
+    last_results: Any
+
+
 def _pass_bound(
-    chain: ChainParts, preactivate: Any, down: Any, up: Any, table: DeviceTable, costs: SystemCosts
+    chain: ChainParts, preactivate: Any, down: Any, up: Any, apart: _Apart, table: DeviceTable, costs: SystemCosts
 ) -> tuple[Floats, dict[str, Floats]]:
-    """Join channel and link: both directions' latency, and whichever of channel and transfers takes longer."""
+    """Join channel and link: both directions' latency, and whichever of the channel and either direction takes longer.
+
+    The channel starts behind the first input and ends before the last results; results go up from the first signal on.
+    """
     channel = chain_cycles(chain, table.timing, preactivate, table.pool.latched)
-    transfers = np.maximum(costs.transfer(down), costs.transfer(up))
-    bound = 2 * costs.latency + np.maximum(channel, transfers)
+    through_channel = apart.first_input + channel + apart.last_results
+    through_results = apart.first_input + apart.first_signal + costs.transfer(up)
+    through_inputs = costs.transfer(down) + apart.last_results
+    bound = 2 * costs.latency + np.maximum(np.maximum(through_channel, through_results), through_inputs)
     return bound, {
         "channel": channel,
         "multiply": chain.multiply,
@@ -218,7 +240,17 @@ def _blocks_bound(
     banks = table.pool.banks * values_of_result(table.pool) * shape.value_bytes
     down = sum(units * count * kernel.vectors * kernel.total_columns * lanes for kernel, count in repeats)
     up = sum(units * count * kernel.vectors * kernel.slots * banks for kernel, count in repeats)
-    return _pass_bound(chain, schedule.preactivate, down * kernels.down_copies, up * kernels.up_copies, table, costs)
+    ends = kernel_ends(kernels.full, table.timing, schedule.preactivate, table.pool.latched)
+    last = kernel_ends(kernels.last, table.timing, schedule.preactivate, table.pool.latched)
+    read = np.minimum(ends.last_slots * kernels.full.reuse, last.last_slots * kernels.last.reuse)
+    some = np.where(blocks > 0, 1, 0)
+    apart = _Apart(
+        some * costs.transfer(ends.first_columns * lanes * kernels.down_copies),
+        some * ends.first_signal,
+        some * costs.transfer(read * banks * kernels.up_copies),
+    )
+    down, up = down * kernels.down_copies, up * kernels.up_copies
+    return _pass_bound(chain, schedule.preactivate, down, up, apart, table, costs)
 
 
 def _attention_commands(sizes: AttentionGeometry, preactivate: Any) -> Floats:
