@@ -174,7 +174,12 @@ def chain_cycles(parts: ChainParts, timing: Mapping[str, Any], preactivate: Any,
     serial, row_chain = parts.serial, parts.row_chain
     if REFRESH_INTERVAL in timing:
         interval, stop = timing[REFRESH_INTERVAL], timing[REFRESH_STOP]
+
+        def refreshes(busy: Any) -> Any:
+            """Count them in the time that the chain takes with them, not in its own alone."""
+            return np.maximum(busy - stop, 0) // (interval - stop)
+
         stops = np.asarray(preactivate, dtype=bool) & ~np.asarray(latched, dtype=bool)
-        serial = serial + np.where(stops, serial // interval * stop, 0)
-        row_chain = row_chain + row_chain // interval * stop
+        serial = serial + np.where(stops, refreshes(serial) * stop, 0)
+        row_chain = row_chain + refreshes(row_chain) * stop
     return np.maximum(np.maximum(serial, parts.activation_limit), row_chain)
