@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.problem import Codes, Evaluation, Problem
-from costmodel.accuracy import COVERAGE, Accuracy, Interval, accuracy, interval_half_width
+from costmodel.accuracy import Accuracy, accuracy
+from costmodel.intervals import COVERAGE, interval_half_width
 from costmodel.model import CostModel, Rows, join
 
 Floats = NDArray[np.float64]
-LEVEL_STEP = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class Forecast:
     measured_cycles: Floats
     predicted_latency_ns: Floats
     measured_latency_ns: Floats
+
+    @property
+    def latency_log_errors(self) -> Floats:
+        """log(predicted / measured) of each latency: float[n]."""
+        return np.log(self.predicted_latency_ns / self.measured_latency_ns)
 
 
 def codes_of(evaluations: Sequence[Evaluation], knobs: int) -> Codes:
@@ -99,30 +104,3 @@ def optimism(problem: Problem, recent: Sequence[Forecast], unseen_log_width: flo
         width = interval_half_width(np.concatenate(errors), COVERAGE) if errors else unseen_log_width
         factors[column] = np.exp(-width)
     return factors
-
-
-def interval_of(
-    seen: Forecast, recent: Sequence[Forecast], level: float, unseen_log_width: float = 0.0
-) -> Interval | None:
-    """Return how many latencies of a batch lay in the interval that the batches before it gave; None without any.
-
-    Before the first batch `unseen_log_width` is the half width, if it is known.
-    """
-    errors = [np.log(known.predicted_latency_ns / known.measured_latency_ns) for known in recent]
-    width = interval_half_width(np.concatenate(errors), level) if errors else unseen_log_width
-    if width == 0.0:
-        return None
-    error = np.abs(np.log(seen.predicted_latency_ns / seen.measured_latency_ns))
-    return Interval(float(np.exp(width)), int((error <= width).sum()), len(error))
-
-
-def next_level(level: float, interval: Interval | None) -> float:
-    """Return the level of the next interval: wider after too many misses, narrower after too few.
-
-    Adaptive conformal inference (Gibbs and Candès, 2021): whatever the search does, the share that is covered in the
-    long run tends to the nominal one.
-    """
-    if interval is None:
-        return level
-    missed = 1.0 - interval.covered / interval.count
-    return float(np.clip(level + LEVEL_STEP * (missed - (1.0 - COVERAGE)), 0.5, 1.0))

@@ -10,7 +10,8 @@ from autotune.goals import DEFAULT_GOALS, Goals
 from autotune.pareto import Box
 from autotune.problem import Codes, Evaluation
 from autotune.roofline import RooflineFront
-from costmodel.accuracy import Accuracy, Interval
+from costmodel.accuracy import Accuracy
+from costmodel.intervals import Interval
 
 # Evaluates designs and returns them in the order given; fewer than given means that the user asked to stop.
 EvaluateBatch = Callable[[Codes], Sequence[Evaluation]]

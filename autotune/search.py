@@ -23,8 +23,6 @@ from autotune.learning import (
     accuracies,
     codes_of,
     forecast,
-    interval_of,
-    next_level,
     optimism,
     rows_of,
 )
@@ -42,12 +40,11 @@ from autotune.roofline import (
 from autotune.screening import Candidates, screen
 from autotune.search_settings import DEFAULT_SEARCH, SearchSettings
 from autotune.selection import Known, choose_batch
-from costmodel.accuracy import COVERAGE, Interval
+from costmodel.intervals import COVERAGE, RECENT_BATCHES, Interval, interval_of, next_level
 from costmodel.lessons import NO_PRIOR, Prior
 from costmodel.model import BOUNDS_ALONE, CostModel, Rows, merge, train
 
 Floats = NDArray[np.float64]
-RECENT_BATCHES = 3
 BOUNDS_MISS = "even the lower bounds of all sampled designs miss a requirement"
 NOTHING_LEGAL = "no legal design in the sample; see the reasons"
 
@@ -232,7 +229,8 @@ def _evaluate(run: _Run, designs: Codes) -> bool:
     interval = None
     if run.model is not None:
         found = forecast(run.problem, run.model, new)
-        interval = interval_of(found, run.forecasts[-RECENT_BATCHES:], run.level, run.prior.log_width)
+        recent = [known.latency_log_errors for known in run.forecasts[-RECENT_BATCHES:]]
+        interval = interval_of(found.latency_log_errors, recent, run.level, run.prior.log_width)
         run.level = next_level(run.level, interval)
         run.forecasts.append(found)
     run.rows = merge(run.rows, rows_of(run.problem, new))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-COVERAGE = 0.9  # the share that intervals are meant to cover
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +21,6 @@ class Accuracy:
     peak_at_5: float
     top_percent_recall: float
     mape: float
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A batch's latencies against intervals of their predictions, made before they were known.
-
-    An interval reaches from the prediction divided by `factor` to it times `factor`; `covered` of `count` lay inside.
-    """
-
-    factor: float
-    covered: int
-    count: int
 
 
 def accuracy(predicted: Floats, measured: Floats) -> Accuracy:
@@ -77,14 +64,3 @@ def top_recall(predicted: Floats, measured: Floats, fraction: float) -> float:
 def mean_error(predicted: Floats, measured: Floats) -> float:
     """Return the mean absolute error as a fraction of the measured cost."""
     return float(np.mean(np.abs(predicted - measured) / measured))
-
-
-def interval_half_width(log_errors: Floats, coverage: float) -> float:
-    """Return the half width, in log cost, of the conformal interval that covers recent errors; 0 without any.
-
-    Taken over the last few batches this kept 94 % coverage at a nominal 90 % with half the width of cross-validation.
-    """
-    if len(log_errors) == 0:
-        return 0.0
-    rank = min(1.0, coverage * (1 + 1 / len(log_errors)))
-    return float(np.quantile(np.abs(log_errors), rank, method="higher"))

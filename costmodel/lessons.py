@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.errors import UserError
-from costmodel.accuracy import COVERAGE, Accuracy, accuracy, interval_half_width
+from costmodel.accuracy import Accuracy, accuracy
+from costmodel.intervals import COVERAGE, covered_as_learned, interval_half_width
 from costmodel.model import DEFAULT_MODEL, NO_ROWS, CostModel, ModelSettings, Rows, merge, train
 
 Floats = NDArray[np.float64]
 SUFFIX = ".npz"
 FORMAT = "cost model lessons 1"
+BATCH = 10  # designs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class HeldOut:
     """How a lesson was predicted by a model of the others, and by the bounds alone, on average over its tasks.
 
     `covered` of all its predictions lay within `factor` of the measurement, an interval from the errors on the other
-    lessons; None where these have no others to learn from.
+    lessons. `followed` of them lay in intervals that start there and follow the errors batch by batch, as those of a
+    run do. All three are None where the other lessons have no others to learn from.
     """
 
     name: str
@@ -74,6 +77,7 @@ class HeldOut:
     bound: Accuracy
     factor: float | None
     covered: float | None
+    followed: float | None
 
 
 def rows_of_lessons(lessons: Sequence[Lesson]) -> dict[str, Rows]:
@@ -130,16 +134,24 @@ def log_errors(lesson: Lesson, model: CostModel) -> Floats:
 def _held_out(lessons: Sequence[Lesson], lesson: Lesson, seed: int, whole_devices: bool) -> HeldOut:
     others = _others(lessons, lesson, whole_devices)
     model = trained(others, seed)
-    factor = covered = None
+    factor = covered = followed = None
     apart = [(other, rest) for other in others if (rest := _others(others, other, whole_devices))]
     if apart:
         errors = [log_errors(other, trained(rest, seed)) for other, rest in apart]
         width = interval_half_width(np.concatenate(errors), COVERAGE)
         factor = float(np.exp(width))
         covered = float((np.abs(log_errors(lesson, model)) <= width).mean())
+        followed = covered_as_learned(_batches(lesson, model), width)
     learned = [accuracy(_predicted(item, model), item.rows.cycles) for item in lesson.tasks]
     bound = [accuracy(item.rows.bound_cycles, item.rows.cycles) for item in lesson.tasks]
-    return HeldOut(lesson.name, _mean(learned), _mean(bound), factor, covered)
+    return HeldOut(lesson.name, _mean(learned), _mean(bound), factor, covered, followed)
+
+
+def _batches(lesson: Lesson, model: CostModel) -> list[Floats]:
+    """Return the errors on all tasks of `BATCH` designs after the other, in the order in which they were measured."""
+    errors = [np.log(_predicted(item, model) / np.maximum(item.rows.cycles, 1.0)) for item in lesson.tasks]
+    designs = min(map(len, errors), default=0)
+    return [np.concatenate([each[start : start + BATCH] for each in errors]) for start in range(0, designs, BATCH)]
 
 
 def _others(lessons: Sequence[Lesson], lesson: Lesson, whole_devices: bool = False) -> list[Lesson]:

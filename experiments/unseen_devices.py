@@ -4,7 +4,8 @@
 
 Random legal designs of the whole space, spread over the hardware, are simulated on each device; a model of the rows of
 all other devices predicts them. Every task of a scenario is judged by itself, as only designs of one task compete.
-Intervals come from the errors on the other devices, each held out in turn. Simulations are kept and not repeated.
+Intervals come from the errors on the other devices, each held out in turn (covered), and then follow the errors on the
+device batch by batch, as those of a run do (followed). Simulations are kept and not repeated.
 """
 
 import argparse
@@ -70,8 +71,9 @@ def _row(item: HeldOut) -> dict[str, object]:
         "peak at 5": item.learned.peak_at_5,
         "error": item.learned.mape,
         "error, bound": item.bound.mape,
-        "covered": item.covered,
         "factor": item.factor,
+        "covered": item.covered,
+        "followed": item.followed,
     }
 
 

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from costmodel.lessons import HeldOut, Lesson
 
 PLAIN_WIDTH = 132
-HEADINGS = ("run", "tasks measured", "pairs ranked right", "best 1 % found", "error", "90 % interval", "in it")
+HEADINGS = (
+    "run",
+    "tasks measured",
+    "pairs ranked right",
+    "best 1 % found",
+    "error",
+    "90 % interval",
+    "in it",
+    "as a run goes on",
+)
 
 
 def train_command(
@@ -59,6 +68,7 @@ def _print(lessons: "Sequence[Lesson]", found: "Sequence[HeldOut]", out: Path) -
                 f"{item.learned.mape:.1%} ({item.bound.mape:.1%})",
                 "-" if item.factor is None else f"x {item.factor:.3f}",
                 "-" if item.covered is None else f"{item.covered:.1%}",
+                "-" if item.followed is None else f"{item.followed:.1%}",
             )
         console.print(table)
     rows = sum(len(item.rows.cycles) for lesson in lessons for item in lesson.tasks)

@@ -17,11 +17,12 @@ import pandas as pd
 
 from autotune.exit_codes import run_to_exit_code
 from autotune.run_settings import RunSettings
+from autotune.search import search
 from autotune.training import lesson_of, prior_for
 from configs.errors import UserError
 from costmodel.lessons import NO_PRIOR, Prior
 from experiments.search_quality.compared import DEFAULT, EVERY, OURS, SAMPLERS, WARM
-from experiments.search_quality.ground_truth import GroundTruth
+from experiments.search_quality.ground_truth import GroundTruth, Simulated
 from experiments.search_quality.outcomes import Outcome, run
 from experiments.search_quality.problems import NAMED, small_problem
 from experiments.search_quality.tables import draw_growth, dump, summary
@@ -50,12 +51,13 @@ def _most(truth: GroundTruth, allowance_s: float) -> int:
 
 
 def earlier_runs(truth: GroundTruth, settings: RunSettings, cache: Path, workers: int, budget: int) -> Prior:
-    """Return what our search measured on the named problems of other models."""
+    """Return what our search measured on the named problems of other models; their fronts need not be known."""
     lessons = []
     for named in NAMED.values():
         if named.settings.model != settings.model:
-            with GroundTruth(small_problem(named.settings), cache, workers) as other:
-                lessons.append(lesson_of(other.problem, run(other, OURS, budget, 0).evaluations))
+            with Simulated(small_problem(named.settings), cache, workers) as other:
+                found = search(other.problem, budget, 0, other.evaluate)
+                lessons.append(lesson_of(other.problem, found.evaluations))
     return prior_for(truth.problem, lessons, 0)
 
 

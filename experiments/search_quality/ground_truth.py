@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,32 +46,23 @@ class Proof:
     simulation_s: float
 
 
-class GroundTruth:
-    """A problem with its exact front; serves exact evaluations, simulating those that were never asked for."""
+class Simulated:
+    """A problem whose simulations are kept: those that were asked for once are not repeated."""
 
     def __init__(self, spec: ProblemSpec, cache: Path, workers: int) -> None:
-        """Load what the cache holds of this very problem, and prove the front if it does not."""
+        """Load what the cache holds of this very problem."""
         self.problem: DecodeProblem = spec()
         self.folder = cache / fingerprint(spec, self.problem)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._record = Record(self.folder / EVALUATIONS)
         self._pool = Workers(spec, workers)
         self._evaluate = recorded(self._record, self._pool.evaluate, lambda _: None)
-        self.proof = self._load() or self._prove()
-        self.front = np.array(self.proof.front, dtype=np.int64)
-        self.front_metrics = metrics_of(self.evaluate(self.front))
-        self.box: Box = box_of(self.front_metrics)
-        self.exact_hypervolume = hypervolume(self.front_metrics, self.box)
 
     def evaluate(self, designs: Codes) -> Sequence[Evaluation]:
         """Return the exact evaluations of legal designs (int[n, k])."""
         return self._evaluate(designs)
 
-    def share(self, metrics: Floats) -> float:
-        """Return the hypervolume of metrics (float[n, 3]) as a fraction of the exact front's."""
-        return hypervolume(metrics, self.box) / self.exact_hypervolume
-
-    def __enter__(self) -> "GroundTruth":
+    def __enter__(self) -> Self:
         """Return this."""
         return self
 
@@ -78,6 +70,23 @@ class GroundTruth:
         """End the processes and close the record."""
         self._pool.close()
         self._record.close()
+
+
+class GroundTruth(Simulated):
+    """A problem with its exact front, which is proved where the cache does not hold it."""
+
+    def __init__(self, spec: ProblemSpec, cache: Path, workers: int) -> None:
+        """Load what the cache holds of this very problem, and prove the front if it does not."""
+        super().__init__(spec, cache, workers)
+        self.proof = self._load() or self._prove()
+        self.front = np.array(self.proof.front, dtype=np.int64)
+        self.front_metrics = metrics_of(self.evaluate(self.front))
+        self.box: Box = box_of(self.front_metrics)
+        self.exact_hypervolume = hypervolume(self.front_metrics, self.box)
+
+    def share(self, metrics: Floats) -> float:
+        """Return the hypervolume of metrics (float[n, 3]) as a fraction of the exact front's."""
+        return hypervolume(metrics, self.box) / self.exact_hypervolume
 
     def _load(self) -> Proof | None:
         path = self.folder / FRONT

@@ -5,7 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from costmodel.accuracy import accuracy, interval_half_width, mean_error, pairwise, peak_at, top_recall
+from costmodel.accuracy import accuracy, mean_error, pairwise, peak_at, top_recall
+from costmodel.intervals import interval_half_width
 from costmodel.model import CostModel, KindModel, Rows, train, train_kind
 
 
