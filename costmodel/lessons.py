@@ -124,6 +124,16 @@ def trained(lessons: Sequence[Lesson], seed: int, settings: ModelSettings = DEFA
     return train({}, seed, settings, rows_of_lessons(lessons))
 
 
+def importance(lessons: Sequence[Lesson], seed: int) -> dict[str, dict[str, float]]:
+    """Return by operator kind how much each feature takes away of the error, as shares, the largest first."""
+    names = {item.kind: item.features for lesson in lessons for item in lesson.tasks}
+    model = trained(lessons, seed)
+    found = {
+        kind: zip(names[kind], model.kinds[kind].importance(len(names[kind])), strict=True) for kind in model.kinds
+    }
+    return {kind: dict(sorted(shares, key=lambda item: -item[1])) for kind, shares in found.items()}
+
+
 def log_errors(lesson: Lesson, model: CostModel) -> Floats:
     """Return log(predicted / measured) of every row of a lesson."""
     return np.concatenate(

@@ -68,6 +68,14 @@ class KindModel:
         predicted = np.asarray(self.booster.inplace_predict(features), dtype=np.float64)
         return np.maximum(predicted if self.residual else predicted - np.log(np.maximum(bound_cycles, 1.0)), 0.0)
 
+    def importance(self, features: int) -> Floats:
+        """Return the share of the error that splits on each feature take away: float[features], 0 without trees."""
+        shares = np.zeros(features)
+        if self.booster is not None:
+            for name, gain in self.booster.get_score(importance_type="total_gain").items():
+                shares[int(name.removeprefix("f"))] = gain
+        return shares / max(float(shares.sum()), TINY)
+
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
@@ -84,6 +92,7 @@ class CostModel:
 
 
 FEWEST_ROWS = 8
+TINY = float(np.finfo(np.float64).tiny)
 DEFAULT_MODEL = ModelSettings()
 BOUNDS_ALONE = CostModel({})
 NO_ROWS: Mapping[str, Rows] = MappingProxyType({})

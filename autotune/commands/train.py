@@ -21,6 +21,7 @@ HEADINGS = (
     "in it",
     "as a run goes on",
 )
+MOST_IMPORTANT = 6
 
 
 def train_command(
@@ -34,21 +35,23 @@ def train_command(
     explore train runs/first runs/second --out lessons.npz
     """
     from autotune.training import gather
-    from costmodel.lessons import held_out, save_lessons
+    from costmodel.lessons import held_out, importance, save_lessons
 
     lessons = gather(runs)
     save_lessons(out, lessons)
-    found = held_out(lessons, seed)
+    found, shares = held_out(lessons, seed), importance(lessons, seed)
     if json:
         from dataclasses import asdict
         from json import dumps
 
-        print(dumps({"file": str(out), "held_out": [asdict(item) for item in found]}))
+        print(dumps({"file": str(out), "held_out": [asdict(item) for item in found], "importance": shares}))
     else:
-        _print(lessons, found, out)
+        _print(lessons, found, shares, out)
 
 
-def _print(lessons: "Sequence[Lesson]", found: "Sequence[HeldOut]", out: Path) -> None:
+def _print(
+    lessons: "Sequence[Lesson]", found: "Sequence[HeldOut]", shares: "dict[str, dict[str, float]]", out: Path
+) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -71,6 +74,9 @@ def _print(lessons: "Sequence[Lesson]", found: "Sequence[HeldOut]", out: Path) -
                 "-" if item.followed is None else f"{item.followed:.1%}",
             )
         console.print(table)
+    for kind, by_feature in shares.items():
+        named = ", ".join(f"{name} {share:.0%}" for name, share in list(by_feature.items())[:MOST_IMPORTANT])
+        console.print(f"{kind}: what trees split on, by the error it takes away: {named}", soft_wrap=True)
     rows = sum(len(item.rows.cycles) for lesson in lessons for item in lesson.tasks)
     console.print(f"{rows} measured tasks of {len(lessons)} runs: {out}", soft_wrap=True, markup=False)
     if len(lessons) == 1:

@@ -29,6 +29,12 @@ def test_the_residual_is_learned_from_four_hundred_rows() -> None:
     assert found.count == 1000
 
 
+def test_features_that_cost_does_not_depend_on_have_hardly_any_importance() -> None:
+    shares = train_kind(synthetic_rows(400, 0), 0).importance(8)
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares[1:4].sum() > 0.9
+
+
 def test_the_same_rows_and_seed_give_the_same_predictions() -> None:
     rows = synthetic_rows(300, 0)
     first, second = (train_kind(rows, 3).predict_log_ratio(rows.features, rows.bound_cycles) for _ in range(2))
