@@ -50,10 +50,8 @@ def pairs_of(layout: Layout) -> Pairs:
     pairs = sorted({pair for columns in groups for pair in combinations(sorted(columns), 2)})
     first, second = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     counts = layout.sizes[first] * layout.sizes[second]
-    ends = np.cumsum(counts).astype(np.int32)
-    return Pairs(
-        first, second, ends - counts.astype(np.int32), layout.sizes[second].astype(np.int32), int(counts.sum())
-    )
+    offset = np.cumsum(counts) - counts
+    return Pairs(first, second, offset.astype(np.int32), layout.sizes[second].astype(np.int32), int(counts.sum()))
 
 
 def most_new(pairs: Pairs, seen: NDArray[np.bool_], candidates: Codes, count: int) -> list[int]:

@@ -136,9 +136,11 @@ def importance(lessons: Sequence[Lesson], seed: int) -> dict[str, dict[str, floa
 
 def log_errors(lesson: Lesson, model: CostModel) -> Floats:
     """Return log(predicted / measured) of every row of a lesson."""
-    return np.concatenate(
-        [np.log(_predicted(item, model) / np.maximum(item.rows.cycles, 1.0)) for item in lesson.tasks]
-    )
+    return np.concatenate(_errors_by_task(lesson, model))
+
+
+def _errors_by_task(lesson: Lesson, model: CostModel) -> list[Floats]:
+    return [np.log(_predicted(item, model) / np.maximum(item.rows.cycles, 1.0)) for item in lesson.tasks]
 
 
 def _held_out(lessons: Sequence[Lesson], lesson: Lesson, seed: int, whole_devices: bool) -> HeldOut:
@@ -159,7 +161,7 @@ def _held_out(lessons: Sequence[Lesson], lesson: Lesson, seed: int, whole_device
 
 def _batches(lesson: Lesson, model: CostModel) -> list[Floats]:
     """Return the errors on all tasks of `BATCH` designs after the other, in the order in which they were measured."""
-    errors = [np.log(_predicted(item, model) / np.maximum(item.rows.cycles, 1.0)) for item in lesson.tasks]
+    errors = _errors_by_task(lesson, model)
     designs = min(map(len, errors), default=0)
     return [np.concatenate([each[start : start + BATCH] for each in errors]) for start in range(0, designs, BATCH)]
 

@@ -10,8 +10,8 @@ device batch by batch, as those of a run do (followed). Simulations are kept and
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,15 +20,12 @@ import pandas as pd
 
 from autotune.exit_codes import run_to_exit_code
 from autotune.layout import layout_of
-from autotune.problem import Evaluation
 from autotune.problem_spec import problem_spec
-from autotune.record import EVALUATIONS, Record, recorded
 from autotune.run_settings import RunSettings
 from autotune.sampling import stratified
 from autotune.training import lesson_of
-from autotune.workers import Workers
 from costmodel.lessons import HeldOut, Lesson, held_out
-from experiments.search_quality.fingerprint import fingerprint
+from experiments.search_quality.ground_truth import Simulated
 
 SCENARIOS = (
     RunSettings("llama", "gddr6-aim", context=4096, devices="auto"),
@@ -43,15 +40,11 @@ SCENARIOS = (
 def lessons_of(designs: int, seed: int, cache: Path, workers: int) -> Iterator[Lesson]:
     """Yield what random designs of every scenario teach."""
     for settings in SCENARIOS:
-        spec = problem_spec(settings)
-        problem = spec()
-        drawn = stratified(problem, layout_of(problem), np.random.default_rng(seed), 2 * designs, problem.baselines())
-        folder = cache / fingerprint(spec, problem)
-        folder.mkdir(parents=True, exist_ok=True)
-        found: list[Evaluation] = []
-        with closing(Record(folder / EVALUATIONS)) as record, Workers(spec, workers) as pool:
-            found += recorded(record, pool.evaluate, lambda _: None)(drawn[:designs])
-        print(f"{settings.scenario_text()} {len(found)} designs", flush=True)
+        with Simulated(problem_spec(settings), cache, workers) as known:
+            problem, rng = known.problem, np.random.default_rng(seed)
+            drawn = stratified(problem, layout_of(problem), rng, 2 * designs, problem.baselines())
+            found = known.evaluate(drawn[:designs])
+        print(f"{settings.scenario_text()} {len(found)} designs", file=sys.stderr, flush=True)
         yield lesson_of(problem, found)
 
 
