@@ -6,8 +6,9 @@ read-out; it leaves out what is not certain (refresh beyond the whole intervals,
 bound of the simulated time of the schedule. Everything is ints or arrays, one entry per candidate.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ MODE_CHANGES_BETWEEN_BLOCKS = 2
 class ChainParts:
     """The cycles of a kernel by cause; `activation_limit` holds beside their sum, from the spacing of activates.
 
-    With second row buffers `row_chain` holds beside it, too: what closing and opening rows takes, 0 without.
+    With second row buffers `row_chain` holds beside it, too: what closing and opening rows takes, 0 without. A refresh
+    closes rows and opens them again, beside what the chain does meanwhile: all of them hide `closed` cycles of register
+    mode at most, each of them one `visit` there, and elsewhere `gap` cycles.
     """
 
     multiply: Any
@@ -33,11 +36,21 @@ class ChainParts:
     ends: Any
     activation_limit: Any
     row_chain: Any
+    closed: Any
+    visit: Any
+    gap: Any
 
     @property
     def serial(self) -> Any:
         """Cycles from the first buffer write to the last read-out along the chain."""
         return self.multiply + self.rows + self.boundaries + self.registers + self.ends
+
+
+def chains_in_turn(chains: Sequence[tuple[ChainParts, Any]]) -> ChainParts:
+    """Return the chain of kernels one after the other, each so many times."""
+    parts = {name: sum(count * getattr(chain, name) for chain, count in chains) for name in ChainParts.__slots__}
+    longest = {name: reduce(np.maximum, (getattr(chain, name) for chain, _ in chains)) for name in ("visit", "gap")}
+    return ChainParts(**parts | longest)
 
 
 def kernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -> ChainParts:
@@ -65,18 +78,23 @@ def _open_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) ->
     by_mode = crossings * (timing["nRP"] + through_register_mode - 1) + registers
     by_row = crossings * (timing["nRP"] + activate)
     # One opened behind them waits for them or for the precharge of the row before, and then for its activation.
-    in_turn = np.maximum(crossings * through_register_mode + registers, crossings * timing["nRP"])
-    in_turn = in_turn + crossings * activate
+    in_register_mode = crossings * through_register_mode + registers
+    in_turn = np.maximum(in_register_mode, crossings * timing["nRP"]) + crossings * activate
     boundaries = np.where(preactivate, np.maximum(by_mode, by_row), in_turn) - registers
     spacing = np.maximum(timing["nRC"], timing["nACTALL"])
+    to_next_row = np.maximum(timing["nRP"] + activate, timing["nCCDMAC"] - timing["nRTP"])
+    gap = hidden_in_gap(timing)
     return ChainParts(
         multiply=(counts.mac - visits) * timing["nCCDMAC"],
-        rows=visits * timing["nRTP"] + (visits - blocks) * (timing["nRP"] + activate),
+        rows=visits * timing["nRTP"] + (visits - blocks) * to_next_row,
         boundaries=boundaries,
         registers=registers,
         ends=2 * mode + 2 + np.where(preactivate, 0, activate),
         activation_limit=np.maximum(visits - 2, 0) * spacing,
         row_chain=0 * visits,
+        closed=np.where(preactivate, 0, np.maximum(in_register_mode - crossings * timing["nRP"], 0) + 2 * mode + 2),
+        visit=np.where(preactivate, gap, np.maximum(through_register_mode + _visit_cycles(shape, timing), gap)),
+        gap=gap + 0 * visits,
     )
 
 
@@ -94,6 +112,7 @@ def _latched_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any)
     registers = _register_cycles(shape, counts, timing, blocks + 1)
     periods: Any = 0
     longer: Any = 0
+    hidden: Any = 0
     for slots, columns, count in _kinds_of_visits(shape):
         multiplies = slots * columns * shape.turns
         first = first_half(slots, shape.turns, columns)
@@ -109,16 +128,21 @@ def _latched_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any)
         period = np.where(preactivate, ahead, np.maximum(own + 1, closing) + opening)
         periods = periods + count * period
         longer = np.maximum(longer, np.where(count > 0, period - own, 0))
+        hidden = np.maximum(hidden, np.where(count > 0, period - closing - opening, 0))
     crossings = (blocks - 1) * (2 * mode + 2 + np.where(preactivate, 0, opening) - longer)
+    boundaries = np.maximum(crossings, -registers)
     multiply = visits * timing["nLTMAC"] + (counts.mac - visits) * cadence
     return ChainParts(
         multiply=multiply,
         rows=shape.vector_groups * periods - multiply - longer,
-        boundaries=np.maximum(crossings, -registers),
+        boundaries=boundaries,
         registers=registers,
         ends=2 * mode + 2 + np.where(preactivate, 0, opening),
         activation_limit=np.maximum(visits - 2, 0) * np.maximum(timing["nRC"], timing["nACTALL"]),
         row_chain=np.maximum(visits - 2, 0) * latch_period(timing),
+        closed=boundaries + registers + 2 * mode + 2,
+        visit=hidden + 2 * mode + 2 + _visit_cycles(shape, timing),
+        gap=hidden,
     )
 
 
@@ -144,19 +168,40 @@ def _kinds_of_visits(shape: Geometry) -> Iterator[tuple[Any, Any, Any]]:
         yield np.maximum(ragged, 1), columns, times * (ragged > 0)
 
 
+def hidden_in_gap(timing: Mapping[str, Any]) -> Any:
+    """Return how much of a refresh may hide between two commands of open rows, which are closed and opened for it.
+
+    Multiplies of slow units are further apart than that takes, and so may be transfers and changes of modes.
+    """
+    closing, opening = timing["nRTP"] + timing["nRP"], timing["nRCDRDMAC"]
+    between_multiplies = timing["nCCDMAC"] - closing - opening
+    in_register_mode = np.maximum(np.maximum(_buffer_gap(timing), register_gap(timing)), timing["nMODCH"])
+    return np.maximum(np.maximum(between_multiplies, in_register_mode - timing["nRP"] - 1), 0)
+
+
+def _visit_cycles(shape: Geometry, timing: Mapping[str, Any]) -> Any:
+    """Return the most register traffic between two multiplies: inputs of a segment, sums of a group out and in."""
+    sums = np.minimum(shape.group_slots, shape.slots) * shape.reuse
+    return shape.segment_columns * shape.reuse * _buffer_gap(timing) + 2 * sums * register_gap(timing)
+
+
 def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str, Any], sections: Any) -> Any:
     """Return the certain part of register traffic: each run of one kind in a section loses its last gap.
 
     The first group's initial values may be written before any input arrives, and do not count.
     """
-    buffer_gap = np.maximum(timing["nBLGB"], timing["nCCDS"])
     gap = register_gap(timing)
     first = np.minimum(shape.group_slots, shape.slots) * shape.reuse
     return (
-        np.maximum(counts.buffer_write - sections, 0) * buffer_gap
+        np.maximum(counts.buffer_write - sections, 0) * _buffer_gap(timing)
         + np.maximum(counts.register_write - first - sections, 0) * gap
         + np.maximum(counts.register_read - sections, 0) * gap
     )
+
+
+def _buffer_gap(timing: Mapping[str, Any]) -> Any:
+    """Return the cycles between two writes of the input buffer."""
+    return np.maximum(timing["nBLGB"], timing["nCCDS"])
 
 
 def register_gap(timing: Mapping[str, Any]) -> Any:
@@ -164,22 +209,22 @@ def register_gap(timing: Mapping[str, Any]) -> Any:
     return np.maximum(timing["nBLREG"], timing["nCCDL"])
 
 
-def chain_cycles(parts: ChainParts, timing: Mapping[str, Any], preactivate: Any, latched: Any = False) -> Any:
+def chain_cycles(parts: ChainParts, timing: Mapping[str, Any]) -> Any:
     """Return the chain with the refreshes that fall into any busy interval of its length.
 
-    Each stops the channel, except where rows are closed during register mode (no pre-activation): there it may
-    pass unnoticed, as it may while the activation budget holds the next row back. Where units multiply from second row
-    buffers, it may pass beside the multiplies, but not beside the closing and opening of rows.
+    What of them may hide is in the parts; beside an activation budget that holds the next row back all of it may.
     """
     serial, row_chain = parts.serial, parts.row_chain
     if REFRESH_INTERVAL in timing:
-        interval, stop = timing[REFRESH_INTERVAL], timing[REFRESH_STOP]
-
-        def refreshes(busy: Any) -> Any:
-            """Count them in the time that the chain takes with them, not in its own alone."""
-            return np.maximum(busy - stop, 0) // (interval - stop)
-
-        stops = np.asarray(preactivate, dtype=bool) & ~np.asarray(latched, dtype=bool)
-        serial = serial + np.where(stops, refreshes(serial) * stop, 0)
-        row_chain = row_chain + refreshes(row_chain) * stop
+        stop = timing[REFRESH_STOP]
+        each = _with_refreshes(serial, stop - np.minimum(parts.visit, stop), timing)
+        together = _with_refreshes(serial - parts.closed, stop - np.minimum(parts.gap, stop), timing)
+        serial = np.maximum(each, together)
+        row_chain = _with_refreshes(row_chain, stop, timing)
     return np.maximum(np.maximum(serial, parts.activation_limit), row_chain)
+
+
+def _with_refreshes(busy: Any, cost: Any, timing: Mapping[str, Any]) -> Any:
+    """Return busy cycles with refreshes of which each adds `cost`, counted in the time that there is with them."""
+    count = np.maximum(busy - timing[REFRESH_STOP], 0) // (timing[REFRESH_INTERVAL] - cost)
+    return busy + count * cost

@@ -147,14 +147,15 @@ def channel_bound(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Cha
     whole_rows = in_a_row == work.vectors * work.row_accesses
     again = np.maximum(ceil_div(work.products, in_a_row) - work.rows, 0)
     in_switch, in_row = mode - terms[2], mode - cadence
-    opened_again = np.minimum(switch - cadence, np.maximum(in_row - in_switch, 0))
+    longer = np.maximum(switch - cadence, 0)
+    opened_again = np.minimum(longer, np.maximum(in_row - in_switch, 0))
     gap = np.maximum(traffic.column, traffic.entry)
     beside = np.minimum(in_switch, in_row) - gap
     # Where a visit is shorter than the switch it hides in, there may be as many as there are switches.
     between = np.where(beside > 0, _visits(work, traffic, pool) - 1, work.rows - 1 + again)
     activates = _activates(work, pool, timing)
     multiply = (work.multiplies - 1) * cadence
-    rows = (work.rows - 1) * (switch - cadence) + again * opened_again
+    rows = (work.rows - 1) * longer + again * opened_again
     registers = np.maximum(traffic.cycles - 2 * gap + between * beside, 0)
     # Latches are spaced beside everything else: what that time is longer than the sum counts as due to rows.
     rows = np.where(pool.latched, np.maximum(rows, activates - multiply - registers), rows)
@@ -167,11 +168,10 @@ def channel_bound(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Cha
         activates=activates,
         visit=np.maximum(beside + gap, 0),
         switch=switch,
-        pace=cadence / work.most_together
-        + np.where(whole_rows, switch - cadence, np.minimum(switch - cadence, in_row)) / in_a_row,
+        pace=cadence / work.most_together + np.where(whole_rows, longer, np.minimum(longer, in_row)) / in_a_row,
         first_output=mode
         + (work.inputs - 1) * (cadence + traffic.column)
-        + (ceil_div(work.inputs, work.row_accesses) - 1) * (switch - cadence),
+        + (ceil_div(work.inputs, work.row_accesses) - 1) * longer,
         commands=work.multiplies + 2 * (work.rows - 1) + traffic.commands,
         instructions=2 * work.rows,
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from compiler.attention import AttentionGeometry, AttentionShape, attention_geometry, busiest_device
 from compiler.attention_host import context_sum_ns, host_attention_ns, rounding_ns, softmax_ns
-from compiler.chain import ChainParts, chain_cycles
+from compiler.chain import ChainParts, chain_cycles, chains_in_turn
 from compiler.device_table import DeviceTable
 from compiler.ends import kernel_ends
 from compiler.geometry import Geometry, KernelCounts, kernel_counts
@@ -131,7 +131,7 @@ def _linear_pass(
     apart = _Apart(
         costs.transfer(ends.first_columns * column), ends.first_signal, costs.transfer(ends.last_slots * slot)
     )
-    bound, parts = _pass_bound(chain, schedule.preactivate, down, up, apart, table, costs)
+    bound, parts = _pass_bound(chain, down, up, apart, table, costs)
     commands = _kernel_commands(sizes, schedule.preactivate, table.pool.channels)
     return TaskForm(commands, bound, parts)
 
@@ -146,13 +146,13 @@ class _Apart:
 
 
 def _pass_bound(
-    chain: ChainParts, preactivate: Any, down: Any, up: Any, apart: _Apart, table: DeviceTable, costs: SystemCosts
+    chain: ChainParts, down: Any, up: Any, apart: _Apart, table: DeviceTable, costs: SystemCosts
 ) -> tuple[Floats, dict[str, Floats]]:
     """Join channel and link: both directions' latency, and whichever of the channel and either direction takes longer.
 
     The channel starts behind the first input and ends before the last results; results go up from the first signal on.
     """
-    channel = chain_cycles(chain, table.timing, preactivate, table.pool.latched)
+    channel = chain_cycles(chain, table.timing)
     through_channel = apart.first_input + channel + apart.last_results
     through_results = apart.first_input + apart.first_signal + costs.transfer(up)
     through_inputs = costs.transfer(down) + apart.last_results
@@ -231,10 +231,9 @@ def _blocks_bound(
     """Bound the first so many blocks of one kernel for all units of a channel."""
     lasts = np.where(blocks == sizes.blocks, 1, 0)
     repeats = ((kernels.full, blocks - lasts), (kernels.last, lasts))
-    chains = [(chain_of(kernel, table.timing, schedule.preactivate), count) for kernel, count in repeats]
     units = sizes.units_per_channel
-    chain = ChainParts(
-        *(sum(units * count * getattr(item, name) for item, count in chains) for name in ChainParts.__slots__)
+    chain = chains_in_turn(
+        [(chain_of(kernel, table.timing, schedule.preactivate), units * count) for kernel, count in repeats]
     )
     lanes = table.pool.lanes * shape.value_bytes
     banks = table.pool.banks * values_of_result(table.pool) * shape.value_bytes
@@ -250,7 +249,7 @@ def _blocks_bound(
         some * costs.transfer(read * banks * kernels.up_copies),
     )
     down, up = down * kernels.down_copies, up * kernels.up_copies
-    return _pass_bound(chain, schedule.preactivate, down, up, apart, table, costs)
+    return _pass_bound(chain, down, up, apart, table, costs)
 
 
 def _attention_commands(sizes: AttentionGeometry, preactivate: Any) -> Floats:

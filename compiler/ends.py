@@ -65,7 +65,7 @@ def _first_signal(shape: Geometry, timing: Mapping[str, Any], preactivate: Any, 
         registers=chain.registers - later_slots * shape.reuse * register_gap(timing),
         activation_limit=np.where(later_slots > 0, 0, chain.activation_limit),
     )
-    return np.where(shape.spills, 0, np.maximum(chain_cycles(before, timing, preactivate, latched), 0))
+    return np.where(shape.spills, 0, np.maximum(chain_cycles(before, timing), 0))
 
 
 def _first_slots(shape: Geometry) -> Any:

@@ -1,9 +1,10 @@
 """The refreshes that certainly stop a kernel: point 5 of the theorem in `compiler.channel_bound`.
 
 A refresh of all banks that falls due between two multiplies of a bank is issued between them, with the row closed
-before and opened after: p + nRFC. The channel may go to register mode meanwhile, so that a refresh hides a visit, but
-no more than its own length and B columns; and all n refreshes together no more than all visits take. With `end` the
-cycle of the last multiply, counted from a refresh that fell due before the first:
+before and opened after: p + nRFC. That adds nRFC, less what multiplies of slow units are further apart than p. The
+channel may go to register mode meanwhile, so that a refresh hides a visit, but no more than its own length and B
+columns; and all n refreshes together no more than all visits take. With `end` the cycle of the last multiply, counted
+from a refresh that fell due before the first:
 
     end >= started + busy + n nRFC - hidden      n = floor(end / nREFI)
 
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from compiler.chain import hidden_in_gap
 from compiler.channel_bound import ChannelBound, Work
 from compiler.device_table import REFRESH_INTERVAL, REFRESH_STOP
 from compiler.schedule import PoolShape
@@ -40,7 +42,8 @@ def refresh_cycles(work: Work, bound: ChannelBound, pool: PoolShape, timing: Map
 def _stops(work: Work, bound: ChannelBound, pool: PoolShape, timing: Mapping[str, Any], started: Any) -> Any:
     traffic = bound.traffic
     columns = np.minimum(traffic.columns, pool.buffer_columns) * traffic.column
-    case = _Case(work, bound, timing[REFRESH_INTERVAL], timing[REFRESH_STOP], columns)
+    stop = timing[REFRESH_STOP]
+    case = _Case(work, bound, timing[REFRESH_INTERVAL], stop - np.minimum(hidden_in_gap(timing), stop), columns)
     last_reads = np.minimum(traffic.reads, pool.accumulators) * traffic.entry
     # The visits before the first and behind the last multiply may be of any size.
     origin = -columns if started is None else started + timing["nMODCH"] + 1
@@ -56,13 +59,16 @@ def _stops(work: Work, bound: ChannelBound, pool: PoolShape, timing: Mapping[str
         early = case.added_until(refreshes, origin + bound.busy + late)
         least = np.maximum(least, np.minimum(early, (refreshes + 1) * case.interval - origin - bound.busy))
     # Where the first refresh is so near that it pays to wait for it, the start says nothing.
-    far = origin <= case.interval - case.stop
+    far = origin <= case.interval - stop
     return np.where(far, least, _stops(work, bound, pool, timing, None))
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One kernel on devices that refresh all banks; `columns` is the time of the columns that one visit can bring."""
+    """One kernel on devices that refresh all banks, which adds at least `stop` between multiplies.
+
+    `columns` is the time of the columns that one visit can bring.
+    """
 
     work: Work
     bound: ChannelBound

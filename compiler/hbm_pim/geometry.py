@@ -107,4 +107,7 @@ def microkernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: A
         ends=entered * (enter + leave),
         activation_limit=0 * tiles,
         row_chain=0 * tiles,
+        closed=0 * tiles,
+        visit=0 * tiles,
+        gap=0 * tiles,
     )

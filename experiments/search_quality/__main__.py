@@ -9,6 +9,7 @@ to an equal number of simulations and, other samplers, again to the time that ou
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -134,8 +135,6 @@ def _settings(choice: argparse.Namespace) -> RunSettings:
 
 
 def _say(outcome: Outcome) -> None:
-    import sys
-
     to_99 = outcome.evaluations_to(0.99)
     print(
         f"{outcome.strategy}, seed {outcome.seed}, equal {outcome.equal}: {outcome.hypervolume:.4f} after "

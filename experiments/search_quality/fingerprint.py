@@ -1,4 +1,7 @@
-"""What exact evaluations depend on: the problem, and the sources that compute them, found by following imports."""
+"""What exact evaluations depend on: the problem, and the sources that compute them, found by following imports.
+
+Those of the cost model are left out: it predicts evaluations and has no part in them.
+"""
 
 import ast
 import hashlib
@@ -9,6 +12,7 @@ from autotune.problem_spec import ProblemSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPUTES = "autotune.decode_problem"
+PREDICTS = ROOT / "costmodel"
 
 
 def fingerprint(spec: ProblemSpec, problem: DecodeProblem) -> str:
@@ -39,7 +43,7 @@ def imported_sources(module: str) -> set[Path]:
     waiting = [module]
     while waiting:
         path = _file_of(waiting.pop())
-        if path is not None and path not in found:
+        if path is not None and path not in found and PREDICTS not in path.parents:
             found.add(path)
             waiting += _imports(path)
     return found

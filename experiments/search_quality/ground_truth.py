@@ -6,6 +6,7 @@ best bounds first, until none is. Other designs are simulated when a sampler ask
 """
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -98,7 +99,7 @@ class GroundTruth(Simulated):
     def _prove(self) -> Proof:
         designs = enumerate_legal(self.problem)
         bounds = np.concatenate([roofline(self.problem, codes) for codes in _chunks(designs)])
-        print(f"{len(designs)} legal designs", flush=True)
+        print(f"{len(designs)} legal designs", file=sys.stderr, flush=True)
         front, simulated = self._search_front(designs, bounds * ROUNDING)
         proof = Proof(len(designs), simulated, tuple(map(tuple, front.tolist())), self._time(designs))
         part = self.folder / f"{FRONT}.part"
@@ -123,7 +124,8 @@ class GroundTruth(Simulated):
             left = np.setdiff1d(left, best)
             for point in metrics:
                 left = left[(bounds[left] < point).any(axis=1)]
-            print(f"  {simulated} simulated, {len(left)} could still be on the front of {len(found)}", flush=True)
+            progress = f"{simulated} simulated, {len(left)} could still be on the front of {len(found)}"
+            print(progress, file=sys.stderr, flush=True)
         return found, simulated
 
     def _time(self, designs: Codes) -> float:

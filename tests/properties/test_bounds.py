@@ -1,5 +1,7 @@
 """Closed forms against simulation, over random legal designs on random devices: bounds hold and counts are exact."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,11 @@ from autotune.sampling import stratified
 from compiler.lowering import lower_steps
 from compiler.workload import StoredFormats
 from configs.device import load_device
+from configs.knobs import base_knobs
 from configs.number_format import NumberFormat
 from configs.refresh import Refresh, RefreshPolicy
 from simulator.isa import CODE_OF, Kind
+from simulator.laws.device import scaled_device
 from simulator.timeline import StepSimulator
 from tests.small_workloads import small_problem
 
@@ -93,6 +97,27 @@ def test_no_refresh_policy_beats_the_lower_bounds(refresh):
     roofline = problem.metrics(designs, problem.bound_cycles(designs))
     measured = np.array([evaluation.metrics for evaluation in evaluations])
     assert (measured >= roofline * (1 - 1e-9)).all()
+
+
+SLOW_UNITS = {
+    "channels": 8,
+    "banks_per_channel": 64,
+    "rows_per_subarray": 1024,
+    "column_bytes": 128,
+    "lanes": 8,
+    "mac_power_cap_percent": 25,
+}
+
+
+def test_refresh_hides_behind_multiplies_that_are_further_apart_than_rows():
+    """Closing, refreshing and opening the row again takes less beside such a multiply than a refresh does."""
+    attacc = load_device("attacc")
+    slow = scaled_device(attacc, replace(base_knobs(attacc), **SLOW_UNITS))
+    timing = slow.timing
+    assert timing["nCCDMAC"] > 2 * (timing["nRTP"] + timing["nRP"] + timing["nRCDRDMAC"])
+    problem = small_problem(base=slow, context=4000)
+    evaluations = [problem.evaluate(design) for design in problem.baselines()]
+    assert all(task.cycles >= task.bound_cycles for evaluation in evaluations for task in evaluation.tasks)
 
 
 @pytest.mark.parametrize("name", ["llama", "llama, batch 3", "int8 and fp8", "mxfp4 and int4, 3 queries"])
