@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from autotune.figure_bars import energy_breakdown, latency_breakdown
@@ -133,13 +136,13 @@ def figure_style() -> Iterator[None]:
 
 def save_figure(figure: Figure, name: str, caption: str, folder: Path) -> Drawing:
     """Write a figure as PDF and PNG into a folder."""
-    # The layout is found once and then kept for all three formats.
+    # The layout is found once and then kept for all three formats, which savefig would each draw twice.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    pdf, png = folder / f"{name}.pdf", folder / f"{name}.png"
+    figure.set_dpi(mpl.rcParams["savefig.dpi"])
+    pdf, png, svg = folder / f"{name}.pdf", folder / f"{name}.png", io.BytesIO()
     # Without dates the files of equal runs are equal.
-    figure.savefig(pdf, metadata={"CreationDate": None, "Producer": None, "Creator": None})
-    figure.savefig(png, metadata={"Software": None})
-    svg = io.BytesIO()
-    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+    FigureCanvasPdf(figure).print_pdf(pdf, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
     return Drawing(name, caption, pdf, png, svg.getvalue())
