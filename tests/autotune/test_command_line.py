@@ -1,27 +1,51 @@
 """The command line as a user meets it: help at once, one clear line for a mistake, exit codes."""
 
+import io
 import json
+import re
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
 
 import pytest
 
+from autotune.cli import main
 from tests.tiny_models import raw_config
 
 
-def _run(*arguments, timeout=240):
+def _run(*arguments):
+    """Run the command in this process, where what it imports is loaded."""
+    out, errors = io.StringIO(), io.StringIO()
+    command = mock.patch.object(sys, "argv", ["explore", *arguments])
+    with redirect_stdout(out), redirect_stderr(errors), command, pytest.raises(SystemExit) as ended:
+        main()
+    return subprocess.CompletedProcess(arguments, ended.value.code or 0, out.getvalue(), errors.getvalue())
+
+
+def _run_apart(*arguments):
     command = [sys.executable, "-m", "autotune.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 TINY = "the tiny model"  # where a test's model is imported before the mistake is found
+LARGE = "a large model"  # one that no single device holds
 
 
 @pytest.fixture(scope="module")
 def tiny_model(tmp_path_factory):
     sizes = {"hidden_size": 128, "intermediate_size": 384, "vocab_size": 600, "max_position_embeddings": 512}
-    path = tmp_path_factory.mktemp("model") / "tiny.json"
+    return _written_model(tmp_path_factory.mktemp("model") / "tiny.json", sizes)
+
+
+@pytest.fixture(scope="module")
+def large_model(tmp_path_factory):
+    sizes = {"hidden_size": 8192, "intermediate_size": 1 << 18, "num_attention_heads": 64, "num_key_value_heads": 8}
+    return _written_model(tmp_path_factory.mktemp("model") / "large.json", sizes)
+
+
+def _written_model(path, sizes):
     path.write_text(json.dumps(raw_config("llama", **sizes)), encoding="utf-8")
     return str(path)
 
@@ -43,7 +67,7 @@ def test_help_is_there_within_a_second():
     durations = []
     for _ in range(3):
         start = time.perf_counter()
-        assert _run("--help").returncode == 0
+        assert _run_apart("--help").returncode == 0
         durations.append(time.perf_counter() - start)
     assert min(durations) < 1.0
 
@@ -58,7 +82,7 @@ def test_help_is_there_within_a_second():
         (["--model", "llama", "--devices", "none"], "--devices"),
         (["--model", TINY, "--context", "300", "--set", "banks=7"], "--set banks=7"),
         (["--model", "llama", "--budget", "0"], "--budget"),
-        (["--model", "llama-2-13b", "--budget", "20"], "--devices 2 or --devices auto"),
+        (["--model", LARGE, "--context", "60", "--budget", "20"], "--devices 2 or --devices auto"),
         (["--model", "llama", "--require", "aera_mm2 <= 6"], "did you mean area_mm2?"),
         (["--model", "llama", "--require", "area_mm2 = 6"], "the operator ="),
         (["--model", "llama", "--max", "area_mm2"], "NAME=VALUE"),
@@ -81,12 +105,20 @@ def test_help_is_there_within_a_second():
         (["timeline", "--model", "llama", "--out", "trace.txt"], ".json.gz"),
     ],
 )
-def test_users_mistake_is_one_clear_line_and_exit_code_two(arguments, expected, tiny_model):
-    result = _run(*(tiny_model if one is TINY else one for one in arguments))
+def test_users_mistake_is_one_clear_line_and_exit_code_two(arguments, expected, tiny_model, large_model):
+    models = {TINY: tiny_model, LARGE: large_model}
+    result = _run(*(models.get(one, one) for one in arguments))
     assert result.returncode == 2
     assert expected in result.stderr
     assert "Traceback" not in result.stderr
     assert not result.stdout
+
+
+def test_a_process_of_its_own_ends_with_the_same_exit_code_and_line():
+    arguments = ("--model", "lama")
+    apart, here = _run_apart(*arguments), _run(*arguments)
+    assert (apart.returncode, apart.stdout, apart.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert apart.returncode == 2
 
 
 def test_import_prints_the_published_parameters_of_llama():
@@ -153,7 +185,8 @@ def test_nothing_feasible_is_told_with_reasons_and_counts(tiny_model):
 
 
 def test_a_requirement_that_nothing_meets_is_answered_with_no_and_a_ranking(tiny_model, tmp_path):
-    scenario = ["--model", tiny_model, "--context", "300", "--budget", "4", "--quiet", "--set", "hardware=base"]
+    few = ["--context", "300", "--budget", "4", "--quiet", "--set", "hardware=base", "--workers", "1"]
+    scenario = ["--model", tiny_model, *few]
     told = _run(*scenario, "--max", "area_mm2=6", "--out", str(tmp_path / "run"), "--json")
     assert told.returncode == 1, told.stderr
     answer = json.loads(told.stdout)
@@ -178,7 +211,7 @@ def test_a_study_file_means_what_the_options_mean_and_options_go_before_it(tiny_
         "set: {hardware: base, lanes: 16..32, channels: 8..32}",
     ]
     study.write_text("\n".join(lines), encoding="utf-8")
-    told = _run("--study", str(study), "--budget", "4", "--out", str(run), "--quiet", "--json")
+    told = _run("--study", str(study), "--budget", "4", "--out", str(run), "--workers", "1", "--quiet", "--json")
     assert told.returncode == 0, told.stderr
     answer = json.loads(told.stdout)
     assert answer["evaluations"] == 4
@@ -249,8 +282,6 @@ def test_impossible_timing_is_told_before_the_search(tiny_model, tmp_path, timin
 
     name = timing.split(":")[0]
     text = (HARDWARE_FOLDER / "gddr6-aim.yaml").read_text(encoding="utf-8")
-    import re
-
     changed = re.sub(rf"\b{name}: \d+", timing, text) if name in text else text.replace("nCCDMAC: 2", timing)
     device = tmp_path / "device.yaml"
     device.write_text(changed, encoding="utf-8")

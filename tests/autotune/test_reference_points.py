@@ -72,7 +72,7 @@ def test_the_roofline_is_operations_over_peak_where_compute_binds():
 
 
 def test_a_larger_batch_reads_weights_once_and_every_cache():
-    one, eight = (step_traffic(import_workload("llama", batch, 1024)) for batch in (1, 8))
+    one, eight = (step_traffic(import_workload("llama", batch, 4096)) for batch in (1, 8))
     assert eight.weight_bytes - one.weight_bytes == 7 * 4096 * 2
     assert eight.cache_bytes == 8 * one.cache_bytes
     assert eight.operations == 8 * one.operations
@@ -90,28 +90,29 @@ def test_experts_are_counted_as_uniform_routing_chooses_them(mixtral):
     assert more == pytest.approx(experts * ((1 - 0.75**4) - 0.25))
 
 
-def test_as_many_gpus_as_hold_the_model(llama):
+def test_as_many_gpus_as_hold_the_model(llama, mixtral):
     assert gpus_needed(llama, H100) == 1
-    large = import_workload("llama-2-70b", 1, 4096)
-    assert gpus_needed(large, H100) == 2
-    point = next(point for point in reference_points(large) if point.name == "h100-sxm")
+    assert gpus_needed(mixtral, H100) == 2
+    point = next(point for point in reference_points(mixtral) if point.name == "h100-sxm")
     assert point.count == 2
     assert point.area_mm2 == 2 * (814 + 40 * 121)
-    assert point.latency_ns == pytest.approx(roofline_ns(step_traffic(large), H100) / 2)
+    assert point.latency_ns == pytest.approx(roofline_ns(step_traffic(mixtral), H100) / 2)
 
 
 @pytest.mark.parametrize("model", ["llama", "llama-2-7b"])
 @pytest.mark.parametrize("weights", ["bf16", "fp16", "int8", "fp8", "int4"])
 def test_nothing_measured_is_faster_than_its_roofline(model, weights):
-    workload = import_workload(model, 1, 2048, StoredFormats(weights=NumberFormat(weights)))
+    workload = import_workload(model, 1, 4096, StoredFormats(weights=NumberFormat(weights)))
     measured = [point for point in reference_points(workload) if point.kind == "measured"]
     assert all(0.2 < point.roofline_share < 1 for point in measured)
     assert measured or (model, weights) == ("llama-2-7b", "fp8")
 
 
 def test_the_nearest_measured_context_is_taken():
+    workload = import_workload("llama-2-7b", 1, 4096)
+
     def contexts(context):
-        points = reference_points(import_workload("llama-2-7b", 1, context))
+        points = reference_points(replace(workload, context=context))
         return [point.context for point in points if point.name == "a100-80gb lmdeploy"]
 
     assert (contexts(1024), contexts(2048), contexts(4096)) == ([1152], [2112], [3072])
@@ -124,7 +125,7 @@ def test_what_was_measured_otherwise_is_no_match(llama):
     assert measured(llama)
     assert not measured(replace(llama, batch=2))
     assert not measured(replace(llama, queries=2))
-    assert not measured(import_workload("llama", 1, 64, StoredFormats(cache=NumberFormat.INT8)))
+    assert not measured(import_workload("llama", 1, 4096, StoredFormats(cache=NumberFormat.INT8)))
 
 
 @pytest.mark.parametrize(
@@ -175,17 +176,16 @@ def test_a_simulated_point_is_slower_than_its_peak_and_has_all_figures(llama, na
     assert point.count * organisation.capacity_bytes > step_traffic(llama).moved_bytes
 
 
-def test_a_datasheet_energy_is_not_modelled_where_constants_are_typical():
-    small = import_workload("llama", 1, 64)
-    assert simulated_reference(small, load_device("attacc"), basis=Basis.DATASHEET).energy_pj is None
-    both = [simulated_reference(small, load_device("gddr6-aim"), basis=basis).energy_pj for basis in Basis]
+def test_a_datasheet_energy_is_not_modelled_where_constants_are_typical(llama):
+    assert simulated_reference(llama, load_device("attacc"), basis=Basis.DATASHEET).energy_pj is None
+    both = [simulated_reference(llama, load_device("gddr6-aim"), basis=basis).energy_pj for basis in Basis]
     assert both[0] is not None
     assert both[1] is not None
     assert both[0] > both[1]
 
 
 def test_a_device_that_does_not_take_the_format_says_so():
-    workload = import_workload("llama", 1, 64, StoredFormats(weights=NumberFormat.INT8))
+    workload = import_workload("llama", 1, 4096, StoredFormats(weights=NumberFormat.INT8))
     assert any(isinstance(shape, LinearShape) for shape in workload.schedulables)
     with pytest.raises(UserError, match="int8"):
         simulated_reference(workload, load_device("attacc"))
@@ -193,7 +193,7 @@ def test_a_device_that_does_not_take_the_format_says_so():
 
 def test_a_mapping_that_no_search_knows_is_replaced_by_the_plain_one():
     # Eight sequences reuse a column of 32 in 8 pieces of 4, which is below the knob's values.
-    eight = import_workload("llama", 8, 64)
+    eight = import_workload("llama", 8, 4096)
     assert simulated_reference(eight, load_device("hbm-pim-like")).source.endswith("hand mapping")
     assert simulated_reference(eight, load_device("attacc")).source.endswith("overlapped mapping")
 
