@@ -142,7 +142,8 @@ def save_figure(figure: Figure, name: str, caption: str, folder: Path) -> Drawin
     figure.set_dpi(mpl.rcParams["savefig.dpi"])
     pdf, png, svg = folder / f"{name}.pdf", folder / f"{name}.png", io.BytesIO()
     # Without dates the files of equal runs are equal.
-    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
-    FigureCanvasPdf(figure).print_pdf(pdf, metadata={"CreationDate": None, "Producer": None, "Creator": None})
-    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+    no_date = {"CreationDate": None, "Producer": None, "Creator": None}
+    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    FigureCanvasPdf(figure).print_pdf(pdf, metadata=no_date)  # type: ignore[no-untyped-call]
+    FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return Drawing(name, caption, pdf, png, svg.getvalue())

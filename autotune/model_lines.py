@@ -1,4 +1,4 @@
-"""What a run says of its cost model when it ends: its intervals, and how much earlier runs helped its first designs."""
+"""What a run says of its predictions when it ends: their intervals, and how much earlier runs helped the first ones."""
 
 import numpy as np
 
@@ -9,15 +9,18 @@ from autotune.roofline import roofline
 from costmodel.accuracy import mean_error
 
 
-def model_lines(problem: Problem, result: SearchResult) -> list[str]:
-    """Return a line on the 90 % intervals of latencies, and one on the warm start if there was one."""
+def model_lines(problem: Problem, result: SearchResult, predictor: object) -> list[str]:
+    """Return a line on the 90 % intervals of latencies, and one on the warm start if there was one.
+
+    The predictor is what the setting says: learned, or lower bounds alone.
+    """
     lines = []
     intervals = [batch.interval for batch in result.batches if batch.interval is not None]
     if intervals:
         count, covered = (sum(getattr(item, name) for item in intervals) for name in ("count", "covered"))
         factor = float(np.median([item.factor for item in intervals]))
         lines.append(
-            f"cost model: {covered / count:.1%} of {count} latencies lay in their 90 % intervals, "
+            f"cost model ({predictor}): {covered / count:.1%} of {count} latencies lay in their 90 % intervals, "
             f"x {factor:.3f} wide at the median"
         )
     first = result.batches[0] if result.batches else None
