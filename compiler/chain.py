@@ -18,6 +18,7 @@ from compiler.geometry import Geometry, KernelCounts, early_reads, kernel_counts
 from compiler.slot_multiplies import first_half
 
 MODE_CHANGES_BETWEEN_BLOCKS = 2
+LONGEST = ("visit", "gap", "last")  # parts of which kernels in turn have the longest, not the sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class ChainParts:
 
     With second row buffers `row_chain` holds beside it, too: what closing and opening rows takes, 0 without. A refresh
     closes rows and opens them again, beside what the chain does meanwhile: all of them hide `closed` cycles of register
-    mode at most, each of them one `visit` there, and elsewhere `gap` cycles.
+    mode at most, each of them one `visit` there, and elsewhere `gap` cycles. In the `last` cycles no row is needed any
+    more, so that a refresh there may cost nothing.
     """
 
     multiply: Any
@@ -39,6 +41,7 @@ class ChainParts:
     closed: Any
     visit: Any
     gap: Any
+    last: Any
 
     @property
     def serial(self) -> Any:
@@ -49,7 +52,7 @@ class ChainParts:
 def chains_in_turn(chains: Sequence[tuple[ChainParts, Any]]) -> ChainParts:
     """Return the chain of kernels one after the other, each so many times."""
     parts = {name: sum(count * getattr(chain, name) for chain, count in chains) for name in ChainParts.__slots__}
-    longest = {name: reduce(np.maximum, (getattr(chain, name) for chain, _ in chains)) for name in ("visit", "gap")}
+    longest = {name: reduce(np.maximum, (getattr(chain, name) for chain, _ in chains)) for name in LONGEST}
     return ChainParts(**parts | longest)
 
 
@@ -82,11 +85,10 @@ def _open_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) ->
     in_turn = np.maximum(in_register_mode, crossings * timing["nRP"]) + crossings * activate
     boundaries = np.where(preactivate, np.maximum(by_mode, by_row), in_turn) - registers
     spacing = np.maximum(timing["nRC"], timing["nACTALL"])
-    to_next_row = np.maximum(timing["nRP"] + activate, timing["nCCDMAC"] - timing["nRTP"])
     gap = hidden_in_gap(timing)
     return ChainParts(
         multiply=(counts.mac - visits) * timing["nCCDMAC"],
-        rows=visits * timing["nRTP"] + (visits - blocks) * to_next_row,
+        rows=visits * timing["nRTP"] + (visits - blocks) * (row_change(timing) - timing["nRTP"]),
         boundaries=boundaries,
         registers=registers,
         ends=2 * mode + 2 + np.where(preactivate, 0, activate),
@@ -95,6 +97,7 @@ def _open_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) ->
         closed=np.where(preactivate, 0, np.maximum(in_register_mode - crossings * timing["nRP"], 0) + 2 * mode + 2),
         visit=np.where(preactivate, gap, np.maximum(through_register_mode + _visit_cycles(shape, timing), gap)),
         gap=gap + 0 * visits,
+        last=_last_visit(shape, timing),
     )
 
 
@@ -143,6 +146,7 @@ def _latched_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any)
         closed=boundaries + registers + 2 * mode + 2,
         visit=hidden + 2 * mode + 2 + _visit_cycles(shape, timing),
         gap=hidden,
+        last=hidden + closing + opening + _last_visit(shape, timing),
     )
 
 
@@ -168,21 +172,36 @@ def _kinds_of_visits(shape: Geometry) -> Iterator[tuple[Any, Any, Any]]:
         yield np.maximum(ragged, 1), columns, times * (ragged > 0)
 
 
+def row_change(timing: Mapping[str, Any]) -> Any:
+    """Return the cycles from the last multiply of an open row to the first of the next."""
+    return np.maximum(timing["nRTP"] + timing["nRP"] + timing["nRCDRDMAC"], timing["nCCDMAC"])
+
+
 def hidden_in_gap(timing: Mapping[str, Any]) -> Any:
     """Return how much of a refresh may hide between two commands of open rows, which are closed and opened for it.
 
-    Multiplies of slow units are further apart than that takes, and so may be transfers and changes of modes.
+    Multiplies of slow units are further apart than closing and opening takes. In register mode with rows open, so may
+    transfers and changes of modes be, between which precharge and activate come then.
     """
-    closing, opening = timing["nRTP"] + timing["nRP"], timing["nRCDRDMAC"]
-    between_multiplies = timing["nCCDMAC"] - closing - opening
-    in_register_mode = np.maximum(np.maximum(_buffer_gap(timing), register_gap(timing)), timing["nMODCH"])
-    return np.maximum(np.maximum(between_multiplies, in_register_mode - timing["nRP"] - 1), 0)
+    between_multiplies = row_change(timing) - timing["nRTP"] - timing["nRP"] - timing["nRCDRDMAC"]
+    transfers = np.maximum(buffer_gap(timing), register_gap(timing))
+    in_register_mode = np.maximum(transfers, timing["nMODCH"]) - timing["nRP"] - 1
+    return np.maximum(np.maximum(between_multiplies, in_register_mode), 0)
 
 
 def _visit_cycles(shape: Geometry, timing: Mapping[str, Any]) -> Any:
     """Return the most register traffic between two multiplies: inputs of a segment, sums of a group out and in."""
-    sums = np.minimum(shape.group_slots, shape.slots) * shape.reuse
-    return shape.segment_columns * shape.reuse * _buffer_gap(timing) + 2 * sums * register_gap(timing)
+    inputs = shape.segment_columns * shape.reuse * buffer_gap(timing)
+    return inputs + 2 * _sums_of_group(shape) * register_gap(timing)
+
+
+def _last_visit(shape: Geometry, timing: Mapping[str, Any]) -> Any:
+    """Return the most cycles from the last multiply to the last read-out."""
+    return timing["nMODCH"] + 1 + _sums_of_group(shape) * register_gap(timing)
+
+
+def _sums_of_group(shape: Geometry) -> Any:
+    return np.minimum(shape.group_slots, shape.slots) * shape.reuse
 
 
 def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str, Any], sections: Any) -> Any:
@@ -193,13 +212,13 @@ def _register_cycles(shape: Geometry, counts: KernelCounts, timing: Mapping[str,
     gap = register_gap(timing)
     first = np.minimum(shape.group_slots, shape.slots) * shape.reuse
     return (
-        np.maximum(counts.buffer_write - sections, 0) * _buffer_gap(timing)
+        np.maximum(counts.buffer_write - sections, 0) * buffer_gap(timing)
         + np.maximum(counts.register_write - first - sections, 0) * gap
         + np.maximum(counts.register_read - sections, 0) * gap
     )
 
 
-def _buffer_gap(timing: Mapping[str, Any]) -> Any:
+def buffer_gap(timing: Mapping[str, Any]) -> Any:
     """Return the cycles between two writes of the input buffer."""
     return np.maximum(timing["nBLGB"], timing["nCCDS"])
 
@@ -217,14 +236,17 @@ def chain_cycles(parts: ChainParts, timing: Mapping[str, Any]) -> Any:
     serial, row_chain = parts.serial, parts.row_chain
     if REFRESH_INTERVAL in timing:
         stop = timing[REFRESH_STOP]
-        each = _with_refreshes(serial, stop - np.minimum(parts.visit, stop), timing)
-        together = _with_refreshes(serial - parts.closed, stop - np.minimum(parts.gap, stop), timing)
+        last = np.maximum(parts.last, stop)
+        each = _with_refreshes(serial, stop - np.minimum(parts.visit, stop), last, timing)
+        together = _with_refreshes(serial - parts.closed, stop - np.minimum(parts.gap, stop), last, timing)
         serial = np.maximum(each, together)
-        row_chain = _with_refreshes(row_chain, stop, timing)
+        row_chain = _with_refreshes(row_chain, stop, last, timing)
     return np.maximum(np.maximum(serial, parts.activation_limit), row_chain)
 
 
-def _with_refreshes(busy: Any, cost: Any, timing: Mapping[str, Any]) -> Any:
-    """Return busy cycles with refreshes of which each adds `cost`, counted in the time that there is with them."""
-    count = np.maximum(busy - timing[REFRESH_STOP], 0) // (timing[REFRESH_INTERVAL] - cost)
-    return busy + count * cost
+def _with_refreshes(busy: Any, cost: Any, last: Any, timing: Mapping[str, Any]) -> Any:
+    """Return busy cycles with refreshes of which each adds `cost`, counted in the time that there is with them.
+
+    Those that fall due in the `last` cycles, at least the length of one, may end behind everything.
+    """
+    return busy + np.maximum(busy - last, 0) // (timing[REFRESH_INTERVAL] - cost) * cost

@@ -11,8 +11,8 @@ multiply command adds to one accumulator of a unit: it makes at most `together` 
 
 1. *Multiplies* are c apart; an access needs one for every `together` vectors. A product needs an input column in the
    buffer, written once a stay, and a partial sum in an accumulator, read once a stay; no two have both in common.
-2. *Rows.* The matrices fill at least R rows of a bank; multiplies of different rows are p apart. While a row is open
-   and nothing is written or read between, vector v finds a_v of its sums and b_v of its columns there, which is good
+2. *Rows.* The matrices fill at least R rows of a bank; multiplies of different rows are max(p, c) apart. While a row is
+   open and nothing is written or read between, vector v finds a_v of its sums and b_v of its columns there, which is good
    for at most sum_v min(C, a_v b_v) <= sum_v sqrt(C a_v b_v) <= sqrt(C A B) products (Cauchy-Schwarz), and vectors
    x C. M over the smaller one visits are needed; those beyond R open a row again or go to register mode inside one.
 3. *Stays.* Of two stays that meet one begins while the other lasts, and finds at most B columns or A sums, so that
@@ -20,7 +20,8 @@ multiply command adds to one accumulator of a unit: it makes at most `together` 
 4. *Register mode* excludes multiplies. A command keeps the next of the same visit off for its own time; a visit between
    multiplies takes m beside, and in a row switch leaves precharge and activate to memory mode: m + the two least terms
    of p in all. Between two visits lie at most A B products, one visit brings at most B useful columns and takes at
-   most A sums, so that at least max(M / AB, G / B, W / A) - 1 lie between multiplies.
+   most A sums, so that at least max(M / AB, G / B, W / A) - 1 lie between multiplies. Where m - c is less than the time
+   of a command, each may be a visit of its own between two multiplies of a row, for m - c or for nothing.
 5. *Refresh*: `compiler.refresh_bound`.
 6. *Second row buffers.* Where units multiply from these, LATCH16 comes between multiplies of different rows: c before
    it, nLTMAC behind it, so that p = c + nLTMAC of two terms, and a register visit leaves LATCH16 to memory mode. Beside
@@ -39,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.chain import latch_period
+from compiler.chain import buffer_gap, latch_period, register_gap
 from compiler.device_table import REFRESH_INTERVAL, REFRESH_STOP
 from compiler.geometry import ceil_div
 from compiler.schedule import PoolShape
@@ -108,6 +109,11 @@ class Traffic:
         """The time of all commands."""
         return self.columns * self.column + self.sums_cycles
 
+    def each_at_most(self, most: Any) -> Any:
+        """Return the time of all commands if none takes more than `most`."""
+        sums = (self.reads + self.writes) * np.minimum(self.entry, most)
+        return self.columns * np.minimum(self.column, most) + sums
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelBound:
@@ -157,6 +163,9 @@ def channel_bound(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Cha
     multiply = (work.multiplies - 1) * cadence
     rows = (work.rows - 1) * longer + again * opened_again
     registers = np.maximum(traffic.cycles - 2 * gap + between * beside, 0)
+    # A command alone between two multiplies of a row may cost less than behind another in a visit.
+    alone = traffic.each_at_most(np.maximum(in_row, 0)) - 2 * gap
+    registers = np.where(in_row < gap, np.minimum(registers, np.maximum(alone, 0)), registers)
     # Latches are spaced beside everything else: what that time is longer than the sum counts as due to rows.
     rows = np.where(pool.latched, np.maximum(rows, activates - multiply - registers), rows)
     return ChannelBound(
@@ -196,8 +205,7 @@ def _activates(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Any:
 
 def cheapest_traffic(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Traffic:
     """Return the cheapest G and W of point 3."""
-    column = np.maximum(timing["nBLGB"], timing["nCCDS"])
-    entry = np.maximum(timing["nBLREG"], timing["nCCDL"])
+    column, entry = buffer_gap(timing), register_gap(timing)
     more_columns = ceil_div(np.maximum(work.products - pool.buffer_columns * work.sums, 0), pool.accumulators)
     more_sums = ceil_div(np.maximum(work.products - pool.accumulators * work.columns, 0), pool.buffer_columns)
     first, second = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.chain import chain_cycles, kernel_chain, register_gap
+from compiler.chain import chain_cycles, kernel_chain, register_gap, row_change
 from compiler.geometry import FEWER_ROWS, MOST_EARLY_READS, Geometry, ceil_div
 from compiler.kernel_events import PIECE_COLUMNS
 
@@ -57,11 +57,10 @@ def _first_signal(shape: Geometry, timing: Mapping[str, Any], preactivate: Any, 
     chain = kernel_chain(until, timing, preactivate)
     later_slots, later_rows = slots - read, rows - ceil_div(read, shape.tail_slots_per_row)
     multiplies = later_slots * shape.tail_columns * shape.turns
-    opening = timing["nRTP"] + timing["nRP"] + timing["nRCDRDMAC"]
     before = replace(
         chain,
         multiply=chain.multiply - (multiplies - later_rows) * timing["nCCDMAC"],
-        rows=chain.rows - later_rows * opening,
+        rows=chain.rows - later_rows * row_change(timing),
         registers=chain.registers - later_slots * shape.reuse * register_gap(timing),
         activation_limit=np.where(later_slots > 0, 0, chain.activation_limit),
     )

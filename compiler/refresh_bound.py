@@ -1,8 +1,8 @@
 """The refreshes that certainly stop a kernel: point 5 of the theorem in `compiler.channel_bound`.
 
 A refresh of all banks that falls due between two multiplies of a bank is issued between them, with the row closed
-before and opened after: p + nRFC. That adds nRFC, less what multiplies of slow units are further apart than p. The
-channel may go to register mode meanwhile, so that a refresh hides a visit, but no more than its own length and B
+before and opened after: p + nRFC. That adds nRFC, less what commands are further apart (`hidden_in_gap`). The channel
+may go to register mode meanwhile, so that a refresh hides a visit, but no more than its own length and B
 columns; and all n refreshes together no more than all visits take. With `end` the cycle of the last multiply, counted
 from a refresh that fell due before the first:
 

@@ -32,10 +32,12 @@ def unit_device(
 
 
 def random_unit_device(random: Random) -> Device:
-    """Return a device with units of any kind, other sizes, and perhaps slower rows."""
+    """Return a device with units of any kind, other sizes, and perhaps slower rows, slow units or a slow link."""
     groups, slow = random.choice((2, 4, 8)), random.choice((0, 0, 36))
+    assert BASE.link is not None
+    link = BASE.link.model_copy(update={"bandwidth_gb_per_s": random.choice((0.5, 4.0, 63.0, 63.0, 2000.0))})
     per_bank = (Refresh(policy=RefreshPolicy.PER_BANK),) if groups < 8 else ()
-    return unit_device(
+    device = unit_device(
         random.choice((1, 2, 2)),
         random.choice((1, 1, 2, 4, 8)),
         random.choice((1, 1, 2, 4)),
@@ -47,8 +49,10 @@ def random_unit_device(random: Random) -> Device:
         accumulators=random.choice((8, 16, 32, 64)),
         global_buffer_bytes=random.choice((1024, 2048, 4096)),
         nLTMAC=random.choice((0, 1, 8, 8, 30)),
-        nCCDMAC=random.choice((2, 2, 3, 4)),
+        nCCDMAC=random.choice((2, 2, 3, 4, 40, 200)),
+        nMODCH=random.choice((BASE.timing["nMODCH"], 1)),
         nACTALL=random.choice((89, 89, 177)),
         nRAS=BASE.timing["nRAS"] + slow,
         nRC=BASE.timing["nRC"] + slow,
     )
+    return device.model_copy(update={"link": link})

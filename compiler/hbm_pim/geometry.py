@@ -86,7 +86,10 @@ def microkernel_commands(shape: Geometry, preactivate: Any) -> dict[Kind, Any]:
 
 
 def microkernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: Any) -> ChainParts:
-    """Return the chain of waits from a kernel's first activate to its last read: gaps between commands in order."""
+    """Return the chain of waits from a kernel's first activate to its last read: gaps between commands in order.
+
+    Every gap has rows open, which a refresh closes and opens again, so that nothing of it hides.
+    """
     cadence, burst = timing["nCCDL"], timing["nCCDS"]
     to_write = timing["nCL"] + timing["nBL"] + timing["nRTRS"] - timing["nCWL"]
     to_read = timing["nCWL"] + timing["nBL"] + timing["nWTRL"]
@@ -110,4 +113,5 @@ def microkernel_chain(shape: Geometry, timing: Mapping[str, Any], preactivate: A
         closed=0 * tiles,
         visit=0 * tiles,
         gap=0 * tiles,
+        last=0 * tiles,
     )

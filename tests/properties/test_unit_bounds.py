@@ -108,6 +108,19 @@ def test_no_schedule_on_any_unit_beats_a_bound_and_its_counts_are_exact(seed: in
                 assert report.counts[CODE_OF[kind]] == pytest.approx(form.commands[0, CODE_OF[kind]], rel=1e-9), kind
 
 
+def test_rows_of_slow_units_count_no_more_than_they_take_on_the_way_to_the_first_signal() -> None:
+    """Behind a slow link the bound is the way to the first results, then the link's time of all of them."""
+    device = unit_device(nCCDMAC=182)
+    assert device.link is not None
+    device = device.model_copy(update={"link": device.link.model_copy(update={"bandwidth_gb_per_s": 2.0})})
+    system = System(device, 1)
+    outputs = 5 * device.organisation.banks * device.organisation.channels
+    shape, schedule = LinearShape("task", (outputs,), 256, 1), LinearSchedule(registers=32, segment_columns=16)
+    report = simulated(shape, schedule, system, StepSimulator(device))
+    bound = form_of(shape, schedule, device_table((device,), 1), costs_of(system)).bound[0]
+    assert 0.98 * report.latency_cycles <= bound <= report.latency_cycles
+
+
 def test_forms_of_many_devices_are_those_of_each() -> None:
     random = Random(4)
     devices = [random_unit_device(random).model_copy(update={"refresh": REFRESH[0]}) for _ in range(8)]
