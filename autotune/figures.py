@@ -135,7 +135,7 @@ def figure_style() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, name: str, caption: str, folder: Path) -> Drawing:
-    """Write a figure as PDF and PNG into a folder."""
+    """Write a figure as PDF and PNG into a folder, and return it with its SVG."""
     # The layout is found once and then kept for all three formats, which savefig would each draw twice.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

@@ -9,7 +9,7 @@ from autotune.roofline import roofline
 from costmodel.accuracy import mean_error
 
 
-def model_lines(problem: Problem, result: SearchResult, predictor: object) -> list[str]:
+def model_lines(problem: Problem, result: SearchResult, predictor: str) -> list[str]:
     """Return a line on the 90 % intervals of latencies, and one on the warm start if there was one.
 
     The predictor is what the setting says: learned, or lower bounds alone.
@@ -21,7 +21,7 @@ def model_lines(problem: Problem, result: SearchResult, predictor: object) -> li
         factor = float(np.median([item.factor for item in intervals]))
         lines.append(
             f"cost model ({predictor}): {covered / count:.1%} of {count} latencies lay in their 90 % intervals, "
-            f"x {factor:.3f} wide at the median"
+            f"within a factor of {factor:.3f} at the median"
         )
     first = result.batches[0] if result.batches else None
     if first is not None and first.accuracy:

@@ -12,8 +12,8 @@ multiply command adds to one accumulator of a unit: it makes at most `together` 
 1. *Multiplies* are c apart; an access needs one for every `together` vectors. A product needs an input column in the
    buffer, written once a stay, and a partial sum in an accumulator, read once a stay; no two have both in common.
 2. *Rows.* The matrices fill at least R rows of a bank; multiplies of different rows are max(p, c) apart. While a row is
-   open and nothing is written or read between, vector v finds a_v of its sums and b_v of its columns there, which is good
-   for at most sum_v min(C, a_v b_v) <= sum_v sqrt(C a_v b_v) <= sqrt(C A B) products (Cauchy-Schwarz), and vectors
+   open and nothing is written or read between, vector v finds a_v of its sums and b_v of its columns there, good for at
+   most sum_v min(C, a_v b_v) <= sum_v sqrt(C a_v b_v) <= sqrt(C A B) products (Cauchy-Schwarz), and vectors
    x C. M over the smaller one visits are needed; those beyond R open a row again or go to register mode inside one.
 3. *Stays.* Of two stays that meet one begins while the other lasts, and finds at most B columns or A sums, so that
    M <= B W + A G. With the least W and G a linear program in two unknowns, cheapest in a corner.

@@ -4,9 +4,11 @@ Each lesson is held out in turn and predicted by a model of all others. The erro
 a model that no lesson has must expect, and so the width of its first intervals.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tokenize import TokenError
 from zipfile import BadZipFile
 
 import numpy as np
@@ -21,6 +23,12 @@ Floats = NDArray[np.float64]
 SUFFIX = ".npz"
 FORMAT = "cost model lessons 1"
 BATCH = 10  # designs
+# What reading a damaged file raises, from the file itself, the archive, and the headers of its arrays.
+DAMAGED = (
+    *(OSError, EOFError, ValueError, KeyError, IndexError),
+    *(BadZipFile, zlib.error, NotImplementedError, RuntimeError),
+    *(TypeError, SyntaxError, TokenError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +233,7 @@ def load_lessons(path: Path) -> tuple[Lesson, ...]:
         if str(arrays["format"]) != FORMAT:
             raise ValueError("another format")
         return tuple(_lesson(arrays, number) for number in range(sum(name.count("/") == 1 for name in arrays)))
-    except (OSError, ValueError, KeyError, EOFError, IndexError, BadZipFile) as error:
+    except DAMAGED as error:
         raise UserError(
             where=str(path),
             expected="training data that `explore train` wrote",

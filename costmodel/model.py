@@ -35,10 +35,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Size of the trees; the defaults retrain in about 0.15 s up to `most_rows` rows.
+    """Size of the trees, and how many rows of a kind they learn: the latest of the run, and some of earlier runs.
 
-    `residual` learns the ratio to the bound, without it the cycles themselves; of rows from earlier runs, `most_prior`
-    are kept.
+    `residual` learns the ratio to the bound, without it the cycles themselves.
     """
 
     trees: int = 200

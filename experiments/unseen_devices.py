@@ -25,6 +25,7 @@ from autotune.run_settings import RunSettings
 from autotune.sampling import stratified
 from autotune.training import lesson_of
 from costmodel.lessons import HeldOut, Lesson, held_out
+from experiments.arguments import require_from_one
 from experiments.search_quality.ground_truth import Simulated
 
 SCENARIOS = (
@@ -43,7 +44,7 @@ def lessons_of(designs: int, seed: int, cache: Path, workers: int) -> Iterator[L
         with Simulated(problem_spec(settings), cache, workers) as known:
             problem, rng = known.problem, np.random.default_rng(seed)
             drawn = stratified(problem, layout_of(problem), rng, 2 * designs, problem.baselines())
-            found = known.evaluate(drawn[:designs])
+            found = known.evaluate(drawn[rng.permutation(len(drawn))[:designs]])
         print(f"{settings.scenario_text()} {len(found)} designs", file=sys.stderr, flush=True)
         yield lesson_of(problem, found)
 
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("runs/unseen-devices"))
     parser.add_argument("--json", action="store_true")
     choice = parser.parse_args()
+    require_from_one(choice, "designs", "workers")
     lessons = tuple(lessons_of(choice.designs, choice.seed, choice.cache, choice.workers))
     found = held_out(lessons, choice.seed, whole_devices=True)
     if choice.json:

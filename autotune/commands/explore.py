@@ -105,7 +105,7 @@ def _closing_lines(run: Exploration) -> list[str]:
             f"left: no known lower bound is better than this front by more than {last.left_factor - 1:.1%} "
             "in all objectives at once"
         )
-        lines += model_lines(run.finished.problem, run.result, run.finished.settings["cost_model"])
+        lines += model_lines(run.finished.problem, run.result, str(run.finished.settings["cost_model"]))
     return [*lines, f"report: {run.folder / 'report.html'}"]
 
 

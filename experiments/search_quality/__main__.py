@@ -22,6 +22,7 @@ from autotune.search import search
 from autotune.training import lesson_of, prior_for
 from configs.errors import UserError
 from costmodel.lessons import NO_PRIOR, Prior
+from experiments.arguments import require_from_one
 from experiments.search_quality.compared import DEFAULT, EVERY, OURS, SAMPLERS, WARM
 from experiments.search_quality.ground_truth import GroundTruth, Simulated
 from experiments.search_quality.outcomes import Outcome, run
@@ -32,11 +33,11 @@ HEAD = ("hypervolume_mean", "hypervolume_min", "evaluations_to_99_percent")
 
 
 def compare(truth: GroundTruth, strategies: Sequence[str], budget: int, seeds: int, prior: Prior) -> list[Outcome]:
-    """Run every strategy with every seed; other samplers a second time to the time that ours took."""
+    """Run every strategy with every seed, ours first; other samplers a second time to the time that ours took."""
     outcomes: list[Outcome] = []
     for seed in range(seeds):
         ours_s = None
-        for name in strategies:
+        for name in sorted(strategies, key=lambda name: name != OURS):
             outcomes.append(run(truth, name, budget, seed, prior))
             _say(outcomes[-1])
             ours_s = outcomes[-1].seconds if name == OURS else ours_s
@@ -68,11 +69,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     settings = _settings(choice)
     strategies = [name.strip() for name in choice.strategies.split(",")] if choice.strategies else list(DEFAULT)
-    few = [name for name in ("budget", "seeds", "workers") if getattr(choice, name) < 1]
-    if few:
-        raise UserError(
-            where=f"--{few[0]}", expected="a number from 1", found=str(getattr(choice, few[0])), way_out="give one"
-        )
+    require_from_one(choice, "budget", "seeds", "workers")
     unknown = [name for name in strategies if name not in EVERY]
     if unknown:
         raise UserError(

@@ -17,7 +17,8 @@ PREDICTS = ROOT / "costmodel"
 
 def fingerprint(spec: ProblemSpec, problem: DecodeProblem) -> str:
     """Return a name of everything that evaluations and bounds of a problem depend on."""
-    digest = hashlib.sha256(repr((spec.workload, spec.base.fingerprint(), spec.devices, problem.knobs)).encode())
+    asked = (spec.workload, spec.base.fingerprint(), spec.devices, spec.routing_seed, problem.knobs)
+    digest = hashlib.sha256(repr(asked).encode())
     for source in sorted(imported_sources(COMPUTES)):
         digest.update(_code(source).encode())
     return digest.hexdigest()[:16]

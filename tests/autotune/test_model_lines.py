@@ -26,6 +26,5 @@ def test_a_search_without_a_cost_model_does_not_speak_of_a_learned_one():
     batches = tuple(replace(BATCH, interval=Interval(1.25, covered, 10)) for covered in (8, 10))
     result = replace(result_of((), DEFAULT_GOALS), batches=batches)
     (line,) = model_lines(small_problem(), result, "lower bounds alone")
-    assert line == (
-        "cost model (lower bounds alone): 90.0% of 20 latencies lay in their 90 % intervals, x 1.250 wide at the median"
-    )
+    told = "90.0% of 20 latencies lay in their 90 % intervals, within a factor of 1.250 at the median"
+    assert line == f"cost model (lower bounds alone): {told}"

@@ -39,6 +39,20 @@ def test_a_file_without_lessons_is_a_users_mistake(tmp_path: Path, content: byte
         load_lessons(path)
 
 
+def test_a_file_with_one_changed_byte_is_read_or_a_users_mistake(tmp_path: Path) -> None:
+    whole = tmp_path / "lessons.npz"
+    save_lessons(whole, (lesson("llama", "aim", 0, count=20),))
+    content, damaged = whole.read_bytes(), tmp_path / "damaged.npz"
+    refused = 0
+    for place in range(0, len(content), 7):
+        damaged.write_bytes(content[:place] + bytes([content[place] ^ 0x5A]) + content[place + 1 :])
+        try:
+            load_lessons(damaged)
+        except UserError:
+            refused += 1
+    assert refused > len(content) // 14
+
+
 def test_a_name_that_warm_start_would_not_know_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"\.npz"):
         save_lessons(tmp_path / "lessons.json", (lesson("llama", "aim", 0),))

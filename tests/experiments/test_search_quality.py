@@ -64,4 +64,5 @@ def test_a_run_never_exceeds_the_exact_front(truth: GroundTruth, strategy: str) 
 
 def test_a_time_that_is_used_up_ends_a_run(truth: GroundTruth) -> None:
     outcome = run(truth, "random", 60, 0, allowance_s=10 * truth.proof.simulation_s)
-    assert len(outcome.evaluations) <= 10
+    assert 0 < len(outcome.evaluations) <= 10
+    assert outcome.simulation_s * len(outcome.evaluations) <= 10 * truth.proof.simulation_s
