@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from autotune.decode_problem import DecodeProblem
-from autotune.finished import FinishedRun, front_of, nearest_of
+from autotune.finished import LOWER_BOUNDS, FinishedRun, front_of, nearest_of
 from autotune.front_numerics import front_verdicts
 from autotune.goals import Goals
 from autotune.interrupt import stop_on_interrupt
@@ -36,7 +36,7 @@ from autotune.suite_settings import scenarios_of
 from autotune.training import gather, prior_for
 from autotune.workers import Workers
 from configs.errors import UserError
-from costmodel.lessons import Prior, load_lessons, save_lessons
+from costmodel.lessons import Lesson, Prior, load_lessons, save_lessons
 
 RUNS = Path("runs")
 LESSONS = "lessons.npz"
@@ -81,9 +81,12 @@ def explore(
     count = workers if workers else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     identity = spec.identity()
     require_same_identity(folder, identity)
+    lessons = _lessons(settings, folder, stream)
+    prior = prior_for(problem, lessons, settings.seed)
     with open_record(folder, problem, resume) as record:
         save_settings(folder, settings, identity)
-        prior = _prior(settings, problem, folder, stream)
+        if lessons:
+            save_lessons(folder / LESSONS, lessons)
         result = _search(settings, goals, spec, problem, folder, record, count, stream, prior)
         if result.stop is StopReason.INFEASIBLE:
             raise _infeasible(settings, result)
@@ -154,13 +157,14 @@ def _search(
             StudyView(folder, problem, goals).sync(record.evaluations)
 
 
-def _prior(settings: RunSettings, problem: DecodeProblem | SuiteProblem, folder: Path, stream: TextIO | None) -> Prior:
-    """Return what a run starts from; its lessons are kept in its folder, so that a resumed run starts from the same."""
-    path = folder / LESSONS
-    if settings.warm_start and not path.exists():
-        _say(stream, f"learning from {', '.join(settings.warm_start)}")
-        save_lessons(path, gather([Path(source) for source in settings.warm_start]))
-    return prior_for(problem, load_lessons(path) if settings.warm_start else (), settings.seed)
+def _lessons(settings: RunSettings, folder: Path, stream: TextIO | None) -> tuple[Lesson, ...]:
+    """Return what a run learns before it begins: what its folder kept, so that a resumed run has the same."""
+    if not settings.warm_start:
+        return ()
+    if (folder / LESSONS).exists():
+        return load_lessons(folder / LESSONS)
+    _say(stream, f"learning from {', '.join(settings.warm_start)}")
+    return gather([Path(source) for source in settings.warm_start])
 
 
 def _folder(settings: RunSettings, out: Path | None, resume: bool) -> Path:
@@ -228,7 +232,7 @@ def _resolved(settings: RunSettings, problem: DecodeProblem | SuiteProblem) -> d
         "require": ", ".join(settings.requirements),
         "scenarios": "; ".join(settings.scenarios),
         "warm_start": " ".join(settings.warm_start),
-        "cost_model": "learned" if settings.cost_model else "lower bounds alone",
+        "cost_model": "learned" if settings.cost_model else LOWER_BOUNDS,
     }
 
 

@@ -38,6 +38,7 @@ def cost_model_accuracy(run: FinishedRun) -> Figure:
     evaluated = [count for count, _ in found]
     ranking.plot(evaluated, [100 * item.pairwise for _, item in found], "o-", color=LINE, markersize=2.5)
     ranking.set_ylabel("pairs ranked\nright (%)")
+    ranking.set_ylim(top=101)
     error.plot(evaluated, [100 * item.mape for _, item in found], "o-", color=SECOND_LINE, markersize=2.5)
     error.set_ylabel("mean error of\nlatency (%)")
     error.set_ylim(bottom=0)

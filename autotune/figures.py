@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -86,7 +86,7 @@ PLOTS = (
     ),
     Plot(
         "cost_model_accuracy",
-        "The learned cost model on designs it had not seen: each batch is predicted, then simulated.",
+        "Predictions by {predictor} of designs that were new: each batch is predicted, then simulated.",
         cost_model_accuracy,
     ),
 )
@@ -108,7 +108,7 @@ def plots_of(run: FinishedRun) -> tuple[Plot, ...]:
     if others:
         caption = f"Every evaluated design by {first.title} and {others[0].title}, coloured by {second.title}.{hollow}"
         projections.append(Plot(f"pareto_{first.objective}_{others[0].objective}", caption, first_and_third))
-    return (*projections, *PLOTS)
+    return (*projections, *(replace(plot, caption=plot.caption.format(predictor=run.predictor)) for plot in PLOTS))
 
 
 def write_figures(run: FinishedRun) -> tuple[Drawing, ...]:

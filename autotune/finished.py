@@ -38,6 +38,9 @@ class Explored(Problem, Protocol):
         ...
 
 
+LOWER_BOUNDS = "lower bounds alone"  # in place of a learned cost model, in the settings of a run
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
     """A run's folder, its resolved settings, its problem and result, and a verdict per Pareto point's codes."""
@@ -62,6 +65,11 @@ class JudgedRun:
     def judged(self) -> Judged:
         """The verdicts on all evaluations."""
         return judge_evaluations(self.problem, self.goals, self.evaluations)
+
+    @property
+    def predictor(self) -> str:
+        """What predicted designs before they were simulated."""
+        return "the lower bounds" if self.settings.get("cost_model") == LOWER_BOUNDS else "the learned cost model"
 
     @property
     def shown_settings(self) -> dict[str, str | int]:

@@ -93,6 +93,7 @@ def _content(run: FinishedRun, drawings: Sequence[Drawing], found: Beside) -> di
         "references": reference_rows(found.references),
         "left_out": found.references.left_out,
         "accuracy": _accuracy_rows(run),
+        "predictor": run.predictor,
         "insides": [_inside_row(run, item) for item in shown_points(run)],
         "energies": [
             {"name": item.name, "point": item.point, "parts": energy_parts_mj(run, item.point)}

@@ -24,17 +24,25 @@ def lesson_of(problem: DecodeProblem, evaluations: Sequence[Evaluation]) -> Less
 
 def gather(sources: Sequence[Path]) -> tuple[Lesson, ...]:
     """Return the lessons of run folders and of files of training data; raises UserError for anything else."""
-    found: list[Lesson] = []
-    for source in sources:
-        if source.suffix == SUFFIX:
-            found += load_lessons(source)
-        else:
-            stored = stored_run(source)
-            problem = stored.spec()
-            found.append(lesson_of(problem, stored.run.evaluations))
+    found = [lesson for source in sources for lesson in _lessons_in(source)]
     for lesson in found:
         _require_same_features(lesson)
     return tuple(found)
+
+
+def _lessons_in(source: Path) -> tuple[Lesson, ...]:
+    try:
+        if source.suffix == SUFFIX:
+            return load_lessons(source)
+        stored = stored_run(source)
+    except OSError as error:
+        raise UserError(
+            where=str(source),
+            expected="the folder of a run, or training data",
+            found=error.strerror or "an error",
+            way_out="give the folder that explore named, such as runs/NAME",
+        ) from error
+    return (lesson_of(stored.spec(), stored.run.evaluations),)
 
 
 def prior_for(problem: DecodeProblem | SuiteProblem, lessons: Sequence[Lesson], seed: int) -> Prior:

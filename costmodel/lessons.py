@@ -232,7 +232,10 @@ def load_lessons(path: Path) -> tuple[Lesson, ...]:
             arrays = {name: stored[name] for name in stored.files}
         if str(arrays["format"]) != FORMAT:
             raise ValueError("another format")
-        return tuple(_lesson(arrays, number) for number in range(sum(name.count("/") == 1 for name in arrays)))
+        found = tuple(_lesson(arrays, number) for number in range(sum(name.count("/") == 1 for name in arrays)))
+        if not any(lesson.tasks for lesson in found):
+            raise ValueError("no measured task")
+        return found
     except DAMAGED as error:
         raise UserError(
             where=str(path),
@@ -248,7 +251,11 @@ def _lesson(arrays: Mapping[str, NDArray[np.generic]], number: int) -> Lesson:
     while f"{number}/{len(tasks)}/about" in arrays:
         start = f"{number}/{len(tasks)}"
         task, kind = (str(text) for text in arrays[f"{start}/about"])
-        cycles, bound_cycles = np.asarray(arrays[f"{start}/cycles"], dtype=np.float64)
-        rows = Rows(np.asarray(arrays[f"{start}/features"], dtype=np.float64), cycles, bound_cycles)
-        tasks.append(TaskRows(task, kind, rows, tuple(str(name) for name in arrays[f"{start}/names"])))
+        names = tuple(str(name) for name in arrays[f"{start}/names"])
+        features, cycles = (np.asarray(arrays[f"{start}/{what}"], dtype=np.float64) for what in ("features", "cycles"))
+        if features.shape != (cycles.shape[-1], len(names)) or cycles.shape[:-1] != (2,):
+            raise ValueError(f"features {features.shape} and cycles {cycles.shape} of {task}")
+        if not (np.isfinite(features).all() and np.isfinite(cycles).all() and (cycles >= 0).all()):
+            raise ValueError(f"figures of {task} that are no numbers or negative")
+        tasks.append(TaskRows(task, kind, Rows(features, *cycles), names))
     return Lesson(model, device, tuple(tasks))

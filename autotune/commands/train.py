@@ -22,12 +22,13 @@ HEADINGS = (
     "as a run goes on",
 )
 MOST_IMPORTANT = 6
+MOST_SEED = (1 << 32) - 1
 
 
 def train_command(
     runs: Annotated[list[Path], typer.Argument(help="folders of finished runs, or .npz files of training data")],
     out: Annotated[Path, typer.Option(help="the .npz file to write")] = Path("lessons.npz"),
-    seed: Annotated[int, typer.Option(help="seed of the trees that are held against each other", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the trees held against each other", min=0, max=MOST_SEED)] = 0,
     json: Annotated[bool, typer.Option("--json", help="print the accuracies as JSON")] = False,
 ) -> None:
     """Gather what runs measured for explore --warm-start, and tell how well every run is predicted from the others.

@@ -116,6 +116,9 @@ class GroundTruth(Simulated):
             best = left[_first_layers(bounds[left])]
             order = np.lexsort(designs[best][:, layout_of(self.problem).hardware].T)
             chosen = designs[best[order]]
+            print(
+                f"the {len(chosen)} designs of the best bounds, simulated where not kept", file=sys.stderr, flush=True
+            )
             new = metrics_of(self.evaluate(chosen))
             simulated += len(chosen)
             found, metrics = np.concatenate([found, chosen]), np.concatenate([metrics, new])

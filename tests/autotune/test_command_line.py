@@ -167,6 +167,14 @@ def test_folder_of_another_run_is_not_overwritten(small_run, tiny_model):
     assert "context" in other.stderr
 
 
+def test_a_warm_start_from_nothing_leaves_no_run_that_blocks_the_next(tiny_model, tmp_path):
+    out = tmp_path / "run"
+    result = _run(*_small(tiny_model), "--out", str(out), "--warm-start", str(tmp_path / "missing"))
+    assert result.returncode == 2
+    assert "missing" in result.stderr
+    assert not (out / "run.yaml").exists()
+
+
 def test_same_seed_gives_the_same_front_byte_for_byte_whatever_the_workers(small_run, tiny_model, tmp_path):
     out, _ = small_run
     result = _run(*_small(tiny_model), "--out", str(tmp_path / "run"), "--workers", "1")

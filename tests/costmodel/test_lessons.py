@@ -1,13 +1,17 @@
 """Lessons of earlier runs: kept without loss, held out honestly, and wider where a device was never seen."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from configs.errors import UserError
 from costmodel.lessons import Lesson, Prior, TaskRows, held_out, load_lessons, prior_of, save_lessons
 from costmodel.model import Rows
+
+Changed = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def lesson(model: str, device: str, seed: int, slope: float = 1.0, count: int = 200) -> Lesson:
@@ -51,6 +55,36 @@ def test_a_file_with_one_changed_byte_is_read_or_a_users_mistake(tmp_path: Path)
         except UserError:
             refused += 1
     assert refused > len(content) // 14
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("0/0/features", lambda kept: kept * np.nan),
+        ("0/0/features", lambda kept: kept[:, :2]),
+        ("0/0/cycles", lambda kept: -kept),
+        ("0/0/cycles", lambda kept: kept[0]),
+        ("0/0/cycles", lambda kept: kept[:, :-1]),
+        ("0/0/names", lambda kept: kept[:0]),
+        ("0/about", lambda kept: kept[:1]),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_a_users_mistake(tmp_path: Path, name: str, change: Changed) -> None:
+    path = tmp_path / "lessons.npz"
+    save_lessons(path, (lesson("llama", "aim", 0),))
+    with np.load(path) as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    np.savez(path, **arrays | {name: change(arrays[name])})
+    with pytest.raises(UserError, match="explore train"):
+        load_lessons(path)
+
+
+def test_an_array_that_is_no_archive_is_a_users_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "lessons.npz"
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(UserError, match="explore train"):
+        load_lessons(path)
 
 
 def test_a_name_that_warm_start_would_not_know_is_refused(tmp_path: Path) -> None:
