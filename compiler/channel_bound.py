@@ -178,9 +178,13 @@ def channel_bound(work: Work, pool: PoolShape, timing: Mapping[str, Any]) -> Cha
         visit=np.maximum(beside + gap, 0),
         switch=switch,
         pace=cadence / work.most_together + np.where(whole_rows, longer, np.minimum(longer, in_row)) / in_a_row,
+        # Its inputs are written between its multiplies, or while its next row is opened.
         first_output=mode
-        + (work.inputs - 1) * (cadence + traffic.column)
-        + (ceil_div(work.inputs, work.row_accesses) - 1) * longer,
+        + (work.inputs - 1) * cadence
+        + np.maximum(
+            (work.inputs - 1) * np.minimum(traffic.column, np.maximum(in_row, 0)),
+            (ceil_div(work.inputs, work.row_accesses) - 1) * longer,
+        ),
         commands=work.multiplies + 2 * (work.rows - 1) + traffic.commands,
         instructions=2 * work.rows,
     )
